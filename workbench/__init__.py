@@ -1,0 +1,1 @@
+"""A workbench for location-based publish/subscribe."""
