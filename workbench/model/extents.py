@@ -117,7 +117,7 @@ def below(bound: Any) -> Interval:
     >>> below(20)
     (-inf,20)
     """
-    return portion.open(-portion.inf, _number(bound))
+    return portion.open(-math.inf, _number(bound))
 
 
 @fillable
@@ -127,7 +127,7 @@ def at_most(bound: Any) -> Interval:
     >>> at_most(20)
     (-inf,20]
     """
-    return portion.openclosed(-portion.inf, _number(bound))
+    return portion.openclosed(-math.inf, _number(bound))
 
 
 @fillable
@@ -135,9 +135,9 @@ def above(bound: Any) -> Interval:
     """The numbers strictly above a bound.
 
     >>> above(20)
-    (20,+inf)
+    (20,inf)
     """
-    return portion.open(_number(bound), portion.inf)
+    return portion.open(_number(bound), math.inf)
 
 
 @fillable
@@ -145,9 +145,9 @@ def at_least(bound: Any) -> Interval:
     """The numbers from a bound on.
 
     >>> at_least(20)
-    [20,+inf)
+    [20,inf)
     """
-    return portion.closedopen(_number(bound), portion.inf)
+    return portion.closedopen(_number(bound), math.inf)
 
 
 def single(value: Any) -> Interval:

@@ -59,9 +59,12 @@ class Number:
     @property
     def domain(self) -> Interval:
         """All the values of the type."""
-        lower = -portion.inf if self.lower == -math.inf else self.lower
-        upper = portion.inf if self.upper == math.inf else self.upper
-        return portion.closed(lower, upper)
+        return portion.Interval.from_atomic(
+            portion.OPEN if self.lower == -math.inf else portion.CLOSED,
+            self.lower,
+            self.upper,
+            portion.OPEN if self.upper == math.inf else portion.CLOSED,
+        )
 
     def extent(self, value: Any) -> Interval:
         """The values that a constraint leaves: a number is one value; an unbounded side ends with the domain."""
@@ -71,14 +74,14 @@ class Number:
             end
             for part in value
             for end in (part.lower, part.upper)
-            if abs(end) != portion.inf and not self.lower <= end <= self.upper
+            if not (_infinite(end) or self.lower <= end <= self.upper)
         ]
         if outside:
             shown = outside[0] if len(outside) == 1 or extents.is_point(value) else value
             raise ScenarioError(f"{shown} is outside the domain {self.domain} of {self.name}")
         left = value & self.domain
         if self.integer:
-            left = extents.union(filter(None, map(_whole_numbers, left)))
+            left = _whole_numbers(left)
         if left.empty:
             raise ScenarioError(f"{value} leaves no {self.name}; a constraint must leave a value")
         return left
@@ -87,19 +90,26 @@ class Number:
         return self.name
 
 
-def _whole_numbers(part: Interval) -> Interval | None:
-    """Integers have no gaps to leave open: (1, 4) is [2, 3], and [1, 2] | [3, 4] is [1, 4]."""
-    if part.empty:
-        return None
-    lower, upper = part.lower, part.upper
-    if abs(lower) != portion.inf:
-        lower = math.floor(lower) + 1 if part.left is portion.OPEN else math.ceil(lower)
-    if abs(upper) != portion.inf:
-        upper = math.ceil(upper) - 1 if part.right is portion.OPEN else math.floor(upper)
-    if lower > upper:
-        return None
-    # half-open to the next integer, so that neighbours join
-    return portion.closedopen(lower, upper if upper == portion.inf else upper + 1)
+def _infinite(end: Any) -> bool:
+    return bool(end in (portion.inf, -portion.inf, math.inf, -math.inf))
+
+
+def _whole_numbers(given: Interval) -> Interval:
+    """The normal form over the integers, which have no gaps: (1, 4) is [2, 3], and [1, 2] | [3, 4] is [1, 4]."""
+    runs: list[tuple[Any, Any]] = []
+    for part in given:
+        lower, upper = part.lower, part.upper
+        if not _infinite(lower):
+            lower = math.floor(lower) + 1 if part.left is portion.OPEN else math.ceil(lower)
+        if not _infinite(upper):
+            upper = math.ceil(upper) - 1 if part.right is portion.OPEN else math.floor(upper)
+        if lower > upper:
+            continue
+        if runs and lower <= runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], upper)
+        else:
+            runs.append((lower, upper))
+    return extents.union(portion.closed(*run) & real.domain for run in runs)
 
 
 @dataclass(frozen=True)
