@@ -39,7 +39,7 @@ def workbench(
 
 @app.command()
 def doctor(
-    spark: Annotated[bool, typer.Option("--spark", help="Also start Spark and run a query in a Python worker.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Also start Spark and run a Python worker.")] = False,
 ) -> None:
     """Say what is installed, what is missing and what to do about it; fail when a replay could not run."""
     from workbench.doctor import examine, report

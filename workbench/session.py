@@ -15,7 +15,7 @@ import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import SetupError
 from workbench.java import cache_dir, find_java
@@ -37,9 +37,9 @@ def spark_session(
 ) -> SparkSession:
     """The Spark session of this process, made on the first call.
 
-    `master` is Spark's own word for where to run (`local[2]`, `spark://...`, `yarn`); without it WORKBENCH_MASTER counts, and
-    without that all cores of this machine, or `cores` of them. `memory` is the driver's (such as `4g`), `config` adds
-    settings of Spark. On a session that exists already none of these has an effect.
+    `master` is Spark's own word for where to run (`local[2]`, `spark://...`, `yarn`); without it WORKBENCH_MASTER
+    counts, and without that all cores of this machine, or `cores` of them. `memory` is the driver's (such as `4g`),
+    `config` adds settings of Spark. On a session that exists already none of these has an effect.
     """
     with _starting:
         active = active_session()
@@ -58,11 +58,11 @@ def active_session() -> SparkSession | None:
         return None
     from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
+    session: SparkSession | None = SparkSession.getActiveSession()
     if session is None and "pyspark.sql.connect.session" in sys.modules:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-        session = RemoteSession.getActiveSession()
+        return cast("SparkSession | None", RemoteSession.getActiveSession())
     return session
 
 
@@ -127,8 +127,8 @@ def _environment(master: str) -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["JAVA_HOME"] = str(find_java().home)
-    home = _installed_spark()
-    if os.environ.get("SPARK_HOME") and _spark_version(Path(os.environ["SPARK_HOME"])) != _spark_version(home):
+    home = installed_spark()
+    if os.environ.get("SPARK_HOME") and spark_version(Path(os.environ["SPARK_HOME"])) != spark_version(home):
         os.environ["SPARK_HOME"] = str(home)
     if local:
         # Without an address Spark looks up the host's own name, which fails where it cannot be resolved.
@@ -138,14 +138,15 @@ def _environment(master: str) -> None:
         os.environ["PYSPARK_SUBMIT_ARGS"] += " pyspark-shell"
 
 
-def _installed_spark() -> Path:
+def installed_spark() -> Path:
+    """The folder of the Spark that pip or conda installed."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SetupError("pyspark is not installed; install it with `pip install 'pyspark==4.3.*'`")
     return Path(spec.origin).parent
 
 
-def _spark_version(home: Path) -> str | None:
+def spark_version(home: Path) -> str | None:
     """The version that a Spark installation's jars carry, or None where there is none."""
     for jar in sorted(home.glob("jars/spark-core_*.jar")):
         found = re.search(r"-(\d+\.\d+\.\d+[^-]*)\.jar$", jar.name)
@@ -171,7 +172,7 @@ def _start(master: str, memory: str | None, config: Mapping[str, Any], name: str
         builder = builder.config(key, value)
     builder = builder.config("spark.api.mode", "classic")
 
-    if getattr(SparkContext, "_gateway", None) is not None:  # a JVM of this process that outlived its session serves again
+    if getattr(SparkContext, "_gateway", None) is not None:  # a JVM that outlived its session serves again
         return builder.getOrCreate()
     logs = cache_dir() / "logs"
     logs.mkdir(exist_ok=True)
@@ -199,7 +200,8 @@ def _connect(config: Mapping[str, Any], name: str) -> SparkSession:
             builder = builder.config(key, str(value))
         return builder.getOrCreate()
     except ImportError as error:
-        raise SetupError(f"SPARK_REMOTE is set, but {error}; install `pyspark[connect]`, or unset SPARK_REMOTE") from error
+        why = f"SPARK_REMOTE is set, but {error}; install `pyspark[connect]`, or unset SPARK_REMOTE"
+        raise SetupError(why) from error
 
 
 def _why(error: Exception) -> str:
