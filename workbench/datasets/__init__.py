@@ -1,0 +1,28 @@
+"""Data sets: public formats in, one layout on disk, nothing lost on the way.
+
+ingest(source, out, format=...)     a file, folder, zip, tar or table becomes sorted, bucketed Parquet with a
+manifest load(source, ...)                   the same for small data, as a pandas table open_fixes(path)
+what was ingested: manifest, bucket files, what was set aside
+
+"""
+
+from workbench.datasets.formats import FORMATS
+from workbench.datasets.frames import to_geodataframe, to_trajectories, write_geoparquet
+from workbench.datasets.ingesting import ingest, load
+from workbench.datasets.layout import Fixes, bucket_of, is_ingested, open_fixes
+from workbench.datasets.quality import QualityWarning, Report
+
+__all__ = [
+    "FORMATS",
+    "Fixes",
+    "QualityWarning",
+    "Report",
+    "bucket_of",
+    "ingest",
+    "is_ingested",
+    "load",
+    "open_fixes",
+    "to_geodataframe",
+    "to_trajectories",
+    "write_geoparquet",
+]

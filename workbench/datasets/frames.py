@@ -1,0 +1,164 @@
+"""GeoDataFrames and MovingPandas collections, in and out.
+
+In: a GeoDataFrame of points is a table of fixes when it has an id and a time (columns as in the generic format; a
+DatetimeIndex named or unnamed is the time). A coordinate reference system in degrees becomes `lon`, `lat` in WGS
+84; one in metres stays `x`, `y`; another unit is converted to WGS 84; none at all is refused.
+
+Out: `to_geodataframe`, `to_trajectories`. What MovingPandas cannot carry, tracks of fewer than two fixes, is said
+in a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from workbench.datasets.quality import QualityWarning, coordinates_of
+from workbench.errors import DataError, SetupError
+
+if TYPE_CHECKING:
+    import geopandas
+
+
+def fixes_from(source: Any) -> tuple[pa.Table | None, str | None]:
+    """A table of fixes and its CRS from pandas, GeoPandas or MovingPandas; None for anything else."""
+    kind = type(source).__module__.split(".")[0]
+    if kind == "movingpandas":
+        source = _from_movingpandas(source)
+        kind = "geopandas"
+    if kind == "geopandas" and hasattr(source, "geometry"):
+        return _from_geodataframe(source)
+    if isinstance(source, pd.DataFrame):
+        return pa.Table.from_pandas(_with_time(source), preserve_index=False), source.attrs.get("crs")
+    return None, None
+
+
+def _with_time(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a time index as a column, and its object columns in types that a table can hold."""
+    if isinstance(frame.index, pd.DatetimeIndex) and "t" not in frame.columns:
+        frame = frame.rename_axis("t").reset_index()
+    return pd.DataFrame(frame)
+
+
+def _from_geodataframe(frame: geopandas.GeoDataFrame) -> tuple[pa.Table, str | None]:
+    shapes = frame.geometry
+    wrong = sorted(set(shapes.dropna().geom_type) - {"Point"})
+    if wrong:
+        raise DataError(
+            f"fixes are points, the GeoDataFrame holds {', '.join(wrong)}; areas and lines are places (read_places)"
+        )
+    if frame.crs is None:
+        raise DataError(
+            "the GeoDataFrame has no coordinate reference system; set one, such as frame.set_crs('EPSG:4326')"
+        )
+    metres = frame.crs.is_projected and frame.crs.axis_info[0].unit_conversion_factor == 1.0
+    if not metres:
+        frame = frame.to_crs("EPSG:4326")
+        shapes = frame.geometry
+    names = ("x", "y") if metres else ("lon", "lat")
+    plain = _with_time(frame.drop(columns=[frame.geometry.name, *(n for n in names if n in frame.columns)]))
+    present = (~shapes.isna() & ~shapes.is_empty).to_numpy()
+    for name, values in zip(names, (shapes.x, shapes.y), strict=True):
+        plain[name] = pd.Series(values.to_numpy(), index=plain.index).where(present)
+    if present.any() and shapes[present].has_z.all() and metres:
+        plain["z"] = shapes.z.to_numpy()
+    crs = frame.crs.to_string() if metres else "EPSG:4326"
+    return pa.Table.from_pandas(plain, preserve_index=False), crs
+
+
+def _from_movingpandas(source: Any) -> Any:
+    tracks = source.trajectories if hasattr(source, "trajectories") else [source]
+    parts = []
+    for track in tracks:
+        frame = track.df.rename_axis("t").reset_index()
+        if track.get_traj_id_col() and track.get_traj_id_col() in frame.columns:
+            frame = frame.rename(columns={track.get_traj_id_col(): "mobile"})
+        else:
+            frame["mobile"] = track.id
+        parts.append(frame)
+    if not parts:
+        raise DataError("the trajectory collection is empty")
+    joined = pd.concat(parts, ignore_index=True)
+    if joined["t"].dt.tz is None:
+        # MovingPandas drops the zone of the times that it is given, after taking them to UTC
+        joined["t"] = joined["t"].dt.tz_localize("UTC")
+    return (
+        joined.set_geometry(tracks[0].get_geom_col()).set_crs(tracks[0].crs)
+        if tracks[0].crs
+        else joined.set_geometry(tracks[0].get_geom_col())
+    )
+
+
+def to_geodataframe(fixes: Any, crs: str | None = None) -> geopandas.GeoDataFrame:
+    """Fixes as a GeoDataFrame of points; `crs` is needed for metres that do not say theirs.
+
+    >>> to_geodataframe(pd.DataFrame({"mobile": [1], "t": [5], "lon": [8.6], "lat": [49.9]})).crs.to_string()
+    'EPSG:4326'
+    """
+    import geopandas
+    import shapely
+
+    table, known = as_pandas(fixes)
+    names = coordinates_of(list(table.columns))
+    if not names:
+        raise DataError(f"the fixes have no coordinates; columns are {', '.join(table.columns)}")
+    crs = "EPSG:4326" if names[0] == "lon" else crs or known
+    points = shapely.points(*(table[name].to_numpy(float) for name in names))
+    return geopandas.GeoDataFrame(table.drop(columns=list(names)), geometry=points, crs=crs)
+
+
+def write_geoparquet(fixes: Any, path: Any, crs: str | None = None) -> None:
+    """Fixes or places as one GeoParquet file."""
+    frame = fixes if type(fixes).__module__.startswith("geopandas") else to_geodataframe(fixes, crs)
+    frame.to_parquet(path, index=False)
+
+
+def to_trajectories(fixes: Any, crs: str | None = None) -> Any:
+    """Fixes as a MovingPandas collection; a mobile with a single fix cannot be one, which is warned of."""
+    try:
+        import movingpandas
+    except ImportError:
+        raise SetupError("movingpandas is not installed; install it with `pip install movingpandas`") from None
+    frame = to_geodataframe(fixes, crs)
+    if not pd.api.types.is_datetime64_any_dtype(frame["t"]):
+        raise DataError("MovingPandas needs timestamps; these fixes have whole ticks (use pd.to_datetime(t, unit='s'))")
+    sizes = frame.groupby("mobile", sort=False)["t"].transform("size")
+    short = frame.loc[sizes < 2, "mobile"].nunique()
+    if short:
+        warnings.warn(
+            f"{short} mobiles have a single fix, which MovingPandas cannot carry; they are left out",
+            QualityWarning,
+            stacklevel=2,
+        )
+    frame = frame[sizes >= 2].copy()
+    if frame["t"].dt.tz is not None:
+        frame["t"] = frame["t"].dt.tz_convert("UTC").dt.tz_localize(None)
+    return movingpandas.TrajectoryCollection(frame, traj_id_col="mobile", t="t")
+
+
+def as_pandas(fixes: Any) -> tuple[pd.DataFrame, str | None]:
+    """Fixes of any kind as pandas, with the CRS where it is known."""
+    from pathlib import Path
+
+    from workbench.datasets.layout import Fixes, is_ingested, open_fixes
+
+    if isinstance(fixes, str | Path):
+        if is_ingested(fixes):
+            fixes = open_fixes(fixes)
+        else:
+            from workbench.datasets.ingesting import load
+
+            fixes = load(fixes)
+    if isinstance(fixes, Fixes):
+        return fixes.to_pandas(), fixes.crs
+    if isinstance(fixes, pa.Table):
+        return fixes.to_pandas(), None
+    converted, crs = fixes_from(fixes) if type(fixes) is not pd.DataFrame else (None, fixes.attrs.get("crs"))
+    if converted is not None:
+        return converted.to_pandas(), crs
+    if isinstance(fixes, pd.DataFrame):
+        return fixes, crs
+    raise DataError(f"expected fixes as a path, pandas or Arrow, not {type(fixes).__name__}")
