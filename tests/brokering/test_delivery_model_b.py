@@ -1,0 +1,346 @@
+"""Model (B): the broker's rules, what a check recovers, and the kernel beside the SimPy model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import simpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.brokering.delivery import (
+    Adaptive,
+    Channel,
+    Constant,
+    GilbertElliott,
+    Independent,
+    MultiplicativeDecrease,
+    Outages,
+    Overdue,
+    Prompt,
+    RandomSelection,
+    Rules,
+    SquareRoot,
+    Strategy,
+    delivered,
+)
+from workbench.brokering.delivery.delivered import Setting
+from workbench.brokering.delivery.kernel import COUNTS, SECOND_US
+from workbench.brokering.delivery.simulated import Broker, Client, Link, simulated
+from workbench.errors import DataError, WorkbenchError
+
+TOLD = ("match", "unmatch")
+
+
+def notified(*rows: tuple[int, str, str], subscription: Any = 7) -> pd.DataFrame:
+    """Rows (t, kind, publication) of one client."""
+    table = pd.DataFrame(rows, columns=["t", "kind", "publication"])
+    return table.assign(subscription=subscription)
+
+
+def outages(*intervals: tuple[int, int], **channel: float) -> Outages:
+    table = pd.DataFrame(intervals, columns=["start", "end"]).assign(subscription=7)
+    return Outages(table=table, **channel)
+
+
+# --- Figure 2 ---------------------------------------------------------------------------------------------------------
+
+
+class Scripted(Link):
+    """A link that loses the notifications it is told to lose, and no check."""
+
+    def __init__(self, setting: Setting, lost: set[int]) -> None:
+        super().__init__(setting, np.uint64(7), [])
+        self.lost = lost
+
+    def passive(self, number: int, t: int) -> tuple[bool, float, float]:
+        return number in self.lost, 1.0, 1.0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "k"),
+    [
+        # C shows by its number that B is missing; the check finds D, which was sent into a broken connection.
+        ("numbers", [0, 1, 1]),
+        # B's loss left no trace that the client could see; the check finds the connection lost.
+        ("connection", [0, 0, 1]),
+    ],
+)
+def test_figure_2_notifications_a_to_d(estimator: str, k: list[int]) -> None:
+    setting = Setting(Independent(), Constant(t0_s=20), Rules(estimator=estimator), 0, 0, 100 * SECOND_US)
+    env = simpy.Environment()
+    broker = Broker(env, setting)
+    client = Client(env, broker, "client", Scripted(setting, lost={2}))
+
+    def publishers() -> Any:
+        yield env.timeout(10 * SECOND_US)
+        broker.notify("client", True, frozenset("A"))
+        yield env.timeout(10 * SECOND_US)
+        broker.notify("client", True, frozenset("B"))  # the network fails for this one
+        yield env.timeout(5 * SECOND_US)
+        broker.notify("client", True, frozenset("C"))
+        assert client.matches == {"A", "C"}
+        yield env.timeout(5 * SECOND_US)
+        broker.breaks("client", on_broker_side=False)
+        yield env.timeout(5 * SECOND_US)
+        broker.notify("client", True, frozenset("D"))  # sent in vain
+
+    env.process(publishers())
+    env.run(until=46 * SECOND_US)
+    assert [(n.at // SECOND_US, n.t_us // SECOND_US, n.active) for n in client.notified] == [
+        (10, 10, False),
+        (25, 15, False),
+        (45, 20, True),
+    ]
+    assert [n.k for n in client.notified] == k
+    assert client.matches == {"A", "B", "C", "D"}
+    assert (client.count["lost"], client.count["unsent"], client.count["breaks"]) == (2, 0, 1)
+    broker.notify("client", True, frozenset("E"))
+    assert "E" in client.matches, "the check repaired the connection"
+
+
+# --- the broker's rules (section II) ----------------------------------------------------------------------------------
+
+
+def test_a_lost_notification_is_not_sent_again() -> None:
+    told = delivered(
+        notified((10, "match", "p")), outages((10, 11)), Constant(t0_s=100, t_max_s=100), since=0, until=90
+    )
+    assert told.deliveries["how"].tolist() == ["pending"]
+
+
+def test_a_connection_broken_on_the_clients_side_is_sent_to_until_the_sweep() -> None:
+    stream = notified(*[(t, TOLD[t // 10 % 2], "p") for t in range(10, 100, 10)])
+    strategy = Constant(t0_s=500)
+    told = delivered(stream, outages((10, 11), breaks=1.0), strategy, Rules(sweep_s=40), since=0, until=200)
+    # broken at 10, found dead at 40 after that instant's notification
+    assert told.clients[["lost", "unsent"]].values.tolist() == [[4, 5]]
+
+
+def test_a_connection_broken_on_the_brokers_side_is_not_sent_to() -> None:
+    stream = notified(*[(t, TOLD[t // 10 % 2], "p") for t in range(10, 100, 10)])
+    channel = outages((10, 11), breaks=1.0, broker_side=1.0)
+    told = delivered(stream, channel, Constant(t0_s=500), Rules(sweep_s=40), since=0, until=200)
+    assert told.clients[["lost", "unsent"]].values.tolist() == [[1, 8]]
+
+
+def test_a_broken_connection_outlives_the_outage_until_a_check_repairs_it() -> None:
+    stream = notified((10, "match", "p"), (30, "match", "q"), (60, "match", "r"))
+    channel = outages((10, 11), breaks=1.0)
+    told = delivered(stream, channel, Constant(t0_s=50), since=0, until=100)
+    assert told.deliveries["how"].tolist() == ["by_state", "by_state", "by_message"]
+
+
+def test_a_check_may_itself_be_lost() -> None:
+    told = delivered(notified((10, "match", "p")), outages((10, 45)), Constant(t0_s=20), since=0, until=70)
+    assert told.clients[["checks", "failed"]].values.tolist() == [[3, 2]]
+    assert told.deliveries["delay_us"].tolist() == [50 * SECOND_US]
+
+
+def test_the_rows_of_one_instant_and_kind_are_one_message() -> None:
+    stream = notified((10, "match", "p"), (10, "match", "q"), (10, "unmatch", "o"))
+    told = delivered(stream, Independent(), Constant(), since=0, until=20)
+    assert told.deliveries["number"].tolist() == [2, 2, 1]
+    assert told.clients["messages"].tolist() == [2]
+
+
+# --- what a check recovers --------------------------------------------------------------------------------------------
+
+
+def test_a_check_recovers_the_net_state_and_not_the_history() -> None:
+    stream = notified((1, "match", "p"), (2, "unmatch", "p"), (3, "match", "q"), (4, "match", "p"), (5, "unmatch", "p"))
+    told = delivered(stream, outages((0, 6)), Constant(t0_s=10), since=0, until=20)
+    assert told.deliveries["how"].tolist() == ["missed", "missed", "by_state", "missed", "missed"]
+    assert told.clients[["observed", "stale_us"]].values.tolist() == [[5, 8 * SECOND_US]]
+
+
+@pytest.mark.parametrize(("size", "by_log"), [(0, 0), (2, 2), (5, 5), (9, 5)])
+def test_history_comes_back_only_from_a_log_of_the_stated_size(size: int, by_log: int) -> None:
+    stream = notified((1, "match", "p"), (2, "unmatch", "p"), (3, "match", "q"), (4, "match", "p"), (5, "unmatch", "p"))
+    told = delivered(stream, outages((0, 6)), Constant(t0_s=10), Rules(log=size), since=0, until=20)
+    assert told.clients["by_log"].tolist() == [by_log]
+
+
+def test_the_numbers_count_every_loss_and_the_connection_only_evident_ones() -> None:
+    stream = notified(*[(t, TOLD[t % 2], "p") for t in range(1, 400)])
+    strategy, channel = Constant(t0_s=30), Independent(0.3)
+    by_numbers = delivered(stream, channel, strategy, since=0, until=500).clients.iloc[0]
+    by_connection = delivered(
+        stream, channel, strategy, Rules(estimator="connection"), since=0, until=500
+    ).clients.iloc[0]
+    assert by_numbers["observed"] == by_numbers["lost"] > 80
+    # nearly every second something arrives and restarts the clock, so no check fails and no failure is evident
+    assert by_connection["observed"] <= by_connection["failed"] < 10
+
+
+def test_t_min_and_t_max_bound_what_is_planned() -> None:
+    quiet = notified((0, "match", "p"))
+    adaptive = Adaptive(t0_s=20, delta_s=20, t_max_s=50)
+    assert delivered(quiet, Independent(), adaptive, since=0, until=290).clients["checks"].tolist() == [
+        6
+    ]  # 20, 40, 50...
+    down = delivered(quiet, outages((0, 1000)), Prompt(t0_s=20, t_min_s=8, t_max_s=30), since=0, until=100)
+    assert down.clients["checks"].tolist() == [4]  # 20, then 16 and 30 (not 32) and 30 later
+
+
+def test_passive_arrivals_restart_the_interval_and_advance_i() -> None:
+    stream = notified(*[(t, TOLD[t // 5 % 2], "p") for t in range(5, 100, 5)])
+    assert delivered(stream, Independent(), Constant(t0_s=6), since=0, until=95).clients["checks"].tolist() == [0]
+
+
+def test_equation_3_takes_the_measured_interval_or_the_planned_one() -> None:
+    stream = notified((5, "match", "p"))
+    for measured, first_check in [(True, 5 + 5 + 20), (False, 5 + 20 + 20)]:
+        told = [
+            delivered(stream, Independent(), Adaptive(measured=measured), since=0, until=until).clients["checks"].item()
+            for until in (first_check - 1, first_check)
+        ]
+        assert told == [0, 1]
+
+
+# --- kernel and SimPy, client by client -------------------------------------------------------------------------------
+
+probabilities = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])
+instants = st.integers(0, 120)
+names = st.sampled_from([1, 2, 3, 4, 5])
+bounds = {"t0_s": st.sampled_from([5.0, 7.5, 20.0]), "t_min_s": st.sampled_from([0.5, 3.0]), "t_max_s": st.just(60.0)}
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> pd.DataFrame:
+    """Up to 120 rows for 5 clients: the numbers behind a row come from one seed, or most examples would be tiny."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = draw(st.integers(1, 120))
+    rows = {
+        "t": random.integers(0, 120, size),
+        "publication": random.choice(list("pqr"), size),
+        "subscription": random.integers(1, 6, size),
+    }
+    table = pd.DataFrame(rows).drop_duplicates().sort_values("t", ignore_index=True)
+    turn = table.groupby(["publication", "subscription"]).cumcount() % 2
+    table["kind"] = np.where(turn == 0, "match", "unmatch")
+    return table.sample(frac=1, random_state=random, ignore_index=True)
+
+
+@st.composite
+def channels(draw: st.DrawFn) -> Channel:
+    common = {"breaks": draw(probabilities), "broker_side": draw(probabilities)}
+    loss = draw(probabilities)
+    rows = draw(st.lists(st.tuples(names, instants, st.integers(1, 60)), max_size=8))
+    table = pd.DataFrame(rows, columns=["subscription", "start", "end"])
+    table["end"] += table["start"]
+    return draw(
+        st.sampled_from(
+            [
+                Independent(loss, **common),
+                GilbertElliott(loss, loss_bad=draw(probabilities), good_s=20, bad_s=7, **common),
+                Outages(loss, table=table, **common),
+            ]
+        )
+    )
+
+
+some_strategies = st.one_of(
+    *[st.builds(kind, measured=st.booleans(), **bounds) for kind in (Constant, MultiplicativeDecrease, Adaptive)],
+    st.builds(RandomSelection, a_s=st.just(3.0), b_s=st.just(11.0), **bounds),
+    st.builds(Prompt, **bounds),
+    st.builds(SquareRoot, worth_s=st.just(10.0), horizon_s=st.just(40.0), **bounds),
+    st.builds(Overdue, patience=st.just(1.5), horizon_s=st.just(40.0), **bounds),
+)
+some_rules = st.builds(
+    Rules,
+    sweep_s=st.sampled_from([0.0, 10.0, 33.5]),
+    log=st.integers(0, 4),
+    estimator=st.sampled_from(["numbers", "connection"]),
+    shed=st.sampled_from([(), (0.0, 0.5, 1.0, 0.2) * 40]),
+    spread_s=st.sampled_from([0.0, 13.0]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(streams(), channels(), some_strategies, some_rules, st.integers(0, 2**63))
+def test_the_kernel_equals_the_simulation_client_by_client(
+    stream: pd.DataFrame, channel: Channel, strategy: Strategy, rules: Rules, seed: int
+) -> None:
+    fast = delivered(stream, channel, strategy, rules, seed=seed, since=0, until=140)
+    slow = simulated(stream, channel, strategy, rules, seed=seed, since=0, until=140)
+    pd.testing.assert_frame_equal(fast.clients, slow.clients)
+    pd.testing.assert_frame_equal(fast.deliveries, slow.deliveries)
+    pd.testing.assert_frame_equal(fast.load, slow.load)
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams(), channels(), some_strategies, some_rules)
+def test_accounts_balance(stream: pd.DataFrame, channel: Channel, strategy: Strategy, rules: Rules) -> None:
+    told = delivered(stream, channel, strategy, rules, since=0, until=140)
+    clients = told.clients
+    assert clients[list(COUNTS[:5])].sum(axis=1).tolist() == stream.groupby("subscription").size().tolist()
+    assert (clients["failed"] <= clients["checks"]).all()
+    assert (clients["stale_us"] <= 140 * SECOND_US).all()
+    if rules.estimator == "numbers":
+        assert (clients["observed"] <= clients["lost"] + clients["unsent"]).all()
+    assert (told.deliveries["delay_us"].isna() == told.deliveries["how"].isin(["missed", "pending"])).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(streams(), some_strategies, some_rules, st.permutations([1, 2, 3, 4, 5]))
+def test_a_clients_fate_depends_on_no_other_client(
+    stream: pd.DataFrame, strategy: Strategy, rules: Rules, order: list[int]
+) -> None:
+    together = delivered(stream, Independent(0.4), strategy, rules, since=0, until=140).clients
+    one = order[0]
+    alone = delivered(
+        stream[stream["subscription"] == one], Independent(0.4), strategy, rules, since=0, until=140
+    ).clients
+    expected = together[together["subscription"] == one]
+    assert alone.values.tolist() == expected.values.tolist()
+
+
+def test_string_names_and_utc_timestamps_are_delivered_too() -> None:
+    stream = notified((10, "match", "p"), (50, "unmatch", "p"), subscription="bus/7")
+    stamps = stream.assign(t=pd.to_datetime(stream["t"], unit="s", utc=True))
+    as_ticks = delivered(stream, Independent(0.5), Constant(), since=0, until=100)
+    as_stamps = delivered(
+        stamps,
+        Independent(0.5),
+        Constant(),
+        since=pd.Timestamp(0, tz="UTC"),
+        until=pd.Timestamp(100, unit="s", tz="UTC"),
+    )
+    pd.testing.assert_frame_equal(as_ticks.clients, as_stamps.clients)
+
+
+@pytest.mark.parametrize(
+    ("change", "lifetime", "said"),
+    [
+        ({"kind": "enter"}, {}, "kind 'enter'"),
+        ({"t": pd.Timestamp("2024-01-01")}, {}, "time zone"),
+        ({"subscription": 1.5}, {}, "integers or all strings"),
+        ({}, {"until": 100}, "outside"),
+        ({}, {"since": 9, "until": 8}, "before since"),
+    ],
+)
+def test_a_table_that_cannot_be_delivered_is_refused(
+    change: dict[str, Any], lifetime: dict[str, int], said: str
+) -> None:
+    stream = notified((10, "match", "p"), (2000, "match", "p")).assign(**change)
+    with pytest.raises(DataError, match=said):
+        delivered(stream, Independent(), Constant(), **lifetime)
+
+
+def test_values_that_mean_nothing_are_refused() -> None:
+    for make in (
+        lambda: Independent(1.5),
+        lambda: GilbertElliott(good_s=0),
+        lambda: Adaptive(alpha=1.0),
+        lambda: Constant(t_min_s=30, t0_s=20),
+        lambda: RandomSelection(a_s=5, b_s=3),
+        lambda: SquareRoot(worth_s=0),
+        lambda: Rules(log=-1),
+        lambda: Outages(table=pd.DataFrame({"client": [1]})),
+    ):
+        with pytest.raises(WorkbenchError):
+            make()

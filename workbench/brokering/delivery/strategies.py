@@ -1,0 +1,193 @@
+"""How a client chooses its next check interval t_i.
+
+A strategy maps what the client observed in the last interval, (t_{i-1}, k_{i-1}), to the interval after which it checks
+if nothing arrives before (Active Control, section V and Table I). Here: a frozen value with times in seconds, and one
+compiled formula that the recurrence, the SimPy model and the kernel share. Every strategy starts with t_0 and keeps
+planned intervals in model (B) within [t_min, t_max], which the paper lacks: without them (4) grows without end and (5)
+falls to zero.
+
+The paper's: `Adaptive` (3), `MultiplicativeDecrease`, `RandomSelection`, `Constant`. Ours: `Prompt`, `SquareRoot`,
+`Overdue`. A passive notification whose number leaves a gap *proves* that the client's picture is stale, and one without
+a gap proves that it is not; ours check at once after the former and so need the clock only against losses that nothing
+followed.
+
+Departure: "(3) is valid for active subscription notifications only" is read as in Figure 2, where the passive arrival C
+has its own t and k, and the check after it follows from them: (3) sets t_i if i turns out to be active, and t_{i-1} is
+the measured time since i-2, however i-1 arrived. `measured=False` is the other reading: a passive arrival restarts the
+clock but leaves the planned interval as the t_{i-1} of (3).
+Departure: a check without an answer delivers nothing, so it does not advance i; the paper's strategies repeat the
+planned interval, and the measured t_i spans the failed attempts ("t_i cannot be made smaller than the time of SIB
+unavailability", section IV).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import inf, isfinite
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.brokering.delivery.kernel import (
+    ADAPTIVE,
+    CONSTANT,
+    DECREASE,
+    OVERDUE,
+    PROMPT,
+    RANDOM,
+    ROW,
+    SQUARE_ROOT,
+    planned,
+)
+from workbench.errors import WorkbenchError
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """The numbers of every strategy: t_0, t_min, t_max in seconds, and which reading of t_{i-1} (see the module)."""
+
+    code: ClassVar[int]
+    t0_s: float = 20.0
+    t_min_s: float = 1.0
+    t_max_s: float = 3600.0
+    measured: bool = True
+
+    def __post_init__(self) -> None:
+        if not (0 < self.t_min_s <= self.t0_s <= self.t_max_s and isfinite(self.t_max_s)):
+            raise WorkbenchError(
+                f"{self!r}: expected 0 < t_min_s <= t0_s <= t_max_s, all finite (t_min_s and t_max_s bound t0_s too)"
+            )
+
+    @property
+    def row(self) -> np.ndarray:
+        """The strategy as the row of numbers that `planned` reads."""
+        numbers = [float(getattr(self, field.name)) for field in fields(self)]
+        return np.array([*numbers, *[0.0] * (ROW - len(numbers))])
+
+    @property
+    def memory(self) -> np.ndarray:
+        """What a client that begins remembers: (events, seconds, an unrecovered gap)."""
+        return np.zeros(3)
+
+    def after(self, t: float, k: int, active: bool = True, u: float = 0.5) -> float:
+        """The interval planned by a client that begins and observes k losses in t seconds, before t_min and t_max.
+
+        >>> Adaptive().after(20, k=0), Adaptive().after(20, k=1), Adaptive().after(20, k=3)
+        (40.0, 15.0, 12.5)
+        >>> MultiplicativeDecrease().after(20, k=2), Constant().after(5, k=2), RandomSelection().after(5, k=0, u=0.25)
+        (10.0, 20.0, 15.0)
+        """
+        return float(planned(self.code, self.row, float(t), k, active, self.t0_s, u, self.memory))
+
+
+@dataclass(frozen=True)
+class Constant(Strategy):
+    """t_i = t_0 always (Table I)."""
+
+    code: ClassVar[int] = CONSTANT
+
+
+@dataclass(frozen=True)
+class RandomSelection(Strategy):
+    """t_i uniform in (a, b) (Table I)."""
+
+    code: ClassVar[int] = RANDOM
+    a_s: float = 10.0
+    b_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.a_s <= self.b_s:
+            raise WorkbenchError(f"{self!r}: expected 0 < a_s <= b_s")
+
+
+@dataclass(frozen=True)
+class MultiplicativeDecrease(Strategy):
+    """t_i = factor · t_{i-1} after losses, else t_0 (Table I)."""
+
+    code: ClassVar[int] = DECREASE
+    factor: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.factor < 1:
+            raise WorkbenchError(f"{self!r}: expected 0 < factor < 1")
+
+
+@dataclass(frozen=True)
+class Adaptive(Strategy):
+    """Equation (3): t_{i-1} + delta without losses, else (1 + alpha k) / (k + 1) · t_{i-1}."""
+
+    code: ClassVar[int] = ADAPTIVE
+    alpha: float = 0.5
+    delta_s: float = 20.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (0 < self.alpha < 1 and self.delta_s > 0):
+            raise WorkbenchError(f"{self!r}: expected 0 < alpha < 1 and delta_s > 0 (Active Control, section V)")
+
+
+@dataclass(frozen=True)
+class Prompt(Strategy):
+    """t_0 while no gap is known, t_min until a known gap is recovered; failed checks back off from t_min.
+
+    >>> Prompt(t0_s=300).after(5, k=0, active=False), Prompt(t0_s=300).after(5, k=1, active=False)
+    (300.0, 1.0)
+    """
+
+    code: ClassVar[int] = PROMPT
+
+
+@dataclass(frozen=True)
+class SquareRoot(Strategy):
+    """`Prompt` with the interval that a check is worth: sqrt(2 worth / rate).
+
+    If losses that nothing follows come at `rate`, an interval T costs about rate · T²/2 seconds of staleness and one
+    check; per second that is least at T = sqrt(2 worth / rate), where a check is worth `worth_s` seconds of staleness.
+    The rate is the client's own count, forgetting over `horizon_s`; it begins as one loss in t_0.
+
+    >>> SquareRoot(t0_s=20, worth_s=60, horizon_s=1e9).after(20, k=1)
+    48.989794...
+    """
+
+    code: ClassVar[int] = SQUARE_ROOT
+    worth_s: float = 60.0
+    horizon_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "worth_s", "horizon_s")
+
+    @property
+    def memory(self) -> np.ndarray:
+        return np.array([1.0, self.t0_s, 0.0])
+
+
+@dataclass(frozen=True)
+class Overdue(Strategy):
+    """`Prompt` that checks after a silence of `patience` mean gaps between notifications, sent or lost.
+
+    The mean gap is the client's own estimate from the numbers, forgetting over `horizon_s`; it begins as t_0.
+
+    >>> Overdue(t0_s=20, patience=3.0, horizon_s=1e9).after(20, k=0, active=False)
+    60.0...
+    """
+
+    code: ClassVar[int] = OVERDUE
+    patience: float = 2.0
+    horizon_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "patience", "horizon_s")
+
+    @property
+    def memory(self) -> np.ndarray:
+        return np.array([1.0, self.t0_s, 0.0])
+
+
+def _positive(strategy: Strategy, *names: str) -> None:
+    for name in names:
+        if not 0 < getattr(strategy, name) < inf:
+            raise WorkbenchError(f"{strategy!r}: expected {name} > 0")
