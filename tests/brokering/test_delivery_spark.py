@@ -1,0 +1,97 @@
+"""Delivery on Spark gives what delivery in this process gives, client by client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.brokering.delivery import (
+    Adaptive,
+    Channel,
+    GilbertElliott,
+    Outages,
+    Overdue,
+    RandomSelection,
+    Rules,
+    SquareRoot,
+    Strategy,
+    delivered,
+)
+from workbench.brokering.delivery import spark as on_spark
+
+pytestmark = pytest.mark.spark
+
+OUT = pd.DataFrame({"subscription": [3, 3, 5, 999], "start": [0, 100, 50, 10], "end": [30, 400, 60, 20]})
+
+
+def stream(clients: int = 60, size: int = 3000, seed: int = 4) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "t": random.integers(0, 600, size),
+            "publication": random.choice(["café", "bank", "zoo"], size),
+            "subscription": random.integers(0, clients, size),
+        }
+    ).drop_duplicates()
+    turn = table.sort_values("t").groupby(["publication", "subscription"]).cumcount() % 2
+    return table.assign(kind=np.where(turn.reindex(table.index) == 0, "match", "unmatch"))
+
+
+def ordered(table: Any, by: list[str]) -> pd.DataFrame:
+    frame = table if isinstance(table, pd.DataFrame) else table.toPandas()
+    frame = frame.sort_values(by, ignore_index=True)
+    return frame.astype({"delay_us": "Int64"}) if "delay_us" in frame else frame
+
+
+CASES: list[tuple[Channel, Strategy, Rules]] = [
+    (GilbertElliott(0.05, bad_s=30, good_s=90, breaks=0.3, broker_side=0.5), Adaptive(), Rules(log=2)),
+    (Outages(0.1, table=OUT), RandomSelection(), Rules(estimator="connection", spread_s=20)),
+    (Outages(0.2, table=OUT, breaks=1.0), SquareRoot(), Rules(shed=(0.0, 0.3) * 400)),
+    (GilbertElliott(0.2), Overdue(), Rules(window_s=7)),
+]
+
+
+@pytest.mark.parametrize(("channel", "strategy", "rules"), CASES)
+def test_spark_equals_this_process(spark: Any, channel: Channel, strategy: Strategy, rules: Rules) -> None:
+    told = stream()
+    here = delivered(told, channel, strategy, rules, seed=9, since=0, until=700)
+    there = delivered(spark.createDataFrame(told), channel, strategy, rules, seed=9, since=0, until=700)
+    pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
+    order = ["subscription", "t", "kind", "publication"]
+    columns = ["t", "kind", "publication", "subscription", "number", "how", "delay_us"]
+    pd.testing.assert_frame_equal(ordered(there.deliveries, order)[columns], ordered(here.deliveries, order)[columns])
+    pd.testing.assert_frame_equal(ordered(there.load, ["window"]), here.load)
+    pd.testing.assert_series_equal(there.summary(), here.summary())
+
+
+def test_string_clients_and_timestamps_and_a_lifetime_read_off_the_table(spark: Any) -> None:
+    told = stream(clients=9, size=300).astype({"subscription": str})
+    told["t"] = pd.to_datetime(told["t"], unit="s", utc=True)
+    channel, strategy = GilbertElliott(0.2, breaks=0.1), Adaptive()
+    here = delivered(told, channel, strategy)
+    there = delivered(spark.createDataFrame(told), channel, strategy)
+    assert there.hours == here.hours
+    pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
+
+
+def test_a_client_cut_by_a_batch_is_delivered_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    from workbench.brokering.delivery.delivered import Setting
+
+    told = stream(clients=5, size=200).sort_values(["subscription", "t", "kind", "publication"], ascending=[1, 1, 0, 1])
+    rank = told["kind"].map({"unmatch": 1, "match": 2}).astype("int8")
+    table = pa.Table.from_pandas(
+        told.assign(at_us=told["t"] * 10**6, rank=rank, end_us=pd.array([None] * len(told), "Int64")),
+        preserve_index=False,
+    )
+    setting = Setting(GilbertElliott(0.2), Adaptive(), Rules(), 1, 0, 700 * 10**6)
+    monkeypatch.setattr(on_spark, "RUN", 11)
+    for size in (1, 3, 7, 1000):
+        batches = on_spark._task(setting, on_spark._clients)(iter(table.to_batches(max_chunksize=size)))
+        whole = pa.Table.from_batches(batches).to_pandas()
+        expected = delivered(told, GilbertElliott(0.2), Adaptive(), seed=1, since=0, until=700).clients
+        pd.testing.assert_frame_equal(whole, expected)

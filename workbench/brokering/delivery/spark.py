@@ -1,0 +1,216 @@
+"""Delivery on Spark: the same kernel, a task for a share of the clients. The only module here that needs pyspark.
+
+Rows are distributed by client and sorted within each task, the outages among them; a task reads them as Arrow, keeps
+the rows of the client that a batch cuts in two for the next run, and calls the kernel. Nothing is collected, and nobody
+waits for another client: an overload enters as `Rules.shed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from workbench.brokering.delivery.channels import Channel, Outages
+from workbench.brokering.delivery.delivered import HOW, Delivered, Setting, lifetime
+from workbench.brokering.delivery.kernel import COUNTS, MATCH, OUTAGE, SECOND_US, UNMATCH
+from workbench.brokering.delivery.rows import COLUMNS, Rows, check_columns, client_keys
+from workbench.brokering.delivery.rules import Rules
+from workbench.brokering.delivery.strategies import Strategy
+from workbench.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Rows that a task gathers before it calls the kernel: bounds its memory, and makes the call's own cost vanish.
+RUN = 1_000_000
+
+
+def delivered_on_spark(
+    notifications: DataFrame,
+    channel: Channel,
+    strategy: Strategy,
+    rules: Rules,
+    seed: int,
+    since: Any,
+    until: Any,
+    tick_us: int,
+) -> Delivered:
+    """`delivered` for a Spark DataFrame: three lazy tables."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    check_columns(notifications.columns)
+    if since is None or until is None:
+        found = notifications.agg(F.min("t").alias("since"), F.max("t").alias("until")).toPandas().iloc[0]
+        since, until = (found["since"] if since is None else since), (found["until"] if until is None else until)
+    ends = pd.Series([since, until])
+    if isinstance(notifications.schema["t"].dataType, T.TimestampType) and ends.dt.tz is None:
+        ends = ends.dt.tz_localize("UTC")
+    setting = Setting(channel, strategy, rules, seed, *lifetime(ends, None, None, tick_us))
+    rows = _sorted(notifications, setting, tick_us)
+    # The outages travel as rows; the function that is sent to the tasks must not carry their table again.
+    light = replace(setting, channel=_without_outages(channel))
+
+    name = notifications.schema["subscription"].dataType
+    deliveries = T.StructType(
+        [
+            *notifications.select(*COLUMNS).schema.fields,
+            T.StructField("number", T.LongType()),
+            T.StructField("how", T.StringType()),
+            T.StructField("delay_us", T.LongType()),
+        ]
+    )
+    clients = T.StructType(
+        [T.StructField("subscription", name), *[T.StructField(count, T.LongType()) for count in COUNTS]]
+    )
+    load = T.StructType([T.StructField("window", T.LongType()), T.StructField("messages", T.LongType())])
+    few = rows.drop("t", "kind")
+    return Delivered(
+        rows.mapInArrow(_task(light, _deliveries), deliveries),
+        few.mapInArrow(_task(light, _clients), clients),
+        few.mapInArrow(_task(light, _load), load).groupBy("window").agg(F.sum("messages").alias("messages")),
+        (setting.until - setting.since) / SECOND_US / 3600,
+    )
+
+
+def _sorted(notifications: DataFrame, setting: Setting, tick_us: int) -> DataFrame:
+    """Rows by client, in the order of delivery: `at_us`, `rank` and, for an outage, its `end_us`."""
+    from pyspark.sql import functions as F
+
+    rank = F.when(F.col("kind") == "match", MATCH).when(F.col("kind") == "unmatch", UNMATCH)
+    fault = F.raise_error(F.concat(F.lit("notifications have the kind "), F.coalesce(F.col("kind"), F.lit("null"))))
+    rows = notifications.select(
+        *COLUMNS,
+        _microseconds(notifications, "t", tick_us).alias("at_us"),
+        F.coalesce(rank, fault).cast("byte").alias("rank"),
+        F.lit(None).cast("long").alias("end_us"),
+    )
+    outages = setting.channel.outages
+    if outages is not None and len(outages):
+        spark = notifications.sparkSession
+        table = spark.createDataFrame(outages[["subscription", "start", "end"]])
+        start = F.greatest(_microseconds(table, "start", tick_us), F.lit(setting.since))
+        table = table.select(
+            F.lit(None).cast(notifications.schema["t"].dataType).alias("t"),
+            F.lit(None).cast("string").alias("kind"),
+            F.lit(None).cast(notifications.schema["publication"].dataType).alias("publication"),
+            F.col("subscription").cast(notifications.schema["subscription"].dataType).alias("subscription"),
+            start.alias("at_us"),
+            F.lit(OUTAGE).cast("byte").alias("rank"),
+            _microseconds(table, "end", tick_us).alias("end_us"),
+        )
+        rows = rows.unionByName(table.where((F.col("at_us") < F.col("end_us")) & (F.col("at_us") <= setting.until)))
+    return rows.repartition("subscription").sortWithinPartitions("subscription", "at_us", "rank", "publication")
+
+
+def _microseconds(table: DataFrame, column: str, tick_us: int) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    kind = table.schema[column].dataType
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column)
+    if isinstance(kind, T.IntegralType):
+        return F.col(column).cast("long") * tick_us
+    raise DataError(f"instants are of type {kind.simpleString()}; expected integers, or timestamps with a time zone")
+
+
+def _without_outages(channel: Channel) -> Channel:
+    return replace(channel, table=Outages().table) if isinstance(channel, Outages) else channel
+
+
+Made = Callable[[Setting, pa.Table, Rows], pa.Table]
+
+
+def _task(setting: Setting, made: Made) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does: gather whole clients, run, and yield what is made of the result."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gathered: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            gathered.append(batch)
+            size += batch.num_rows
+            if size >= RUN:
+                table = pa.Table.from_batches(gathered)
+                cut = int(_starts(table["subscription"])[-1])
+                if cut:
+                    yield from _run(setting, table.slice(0, cut), made)
+                    gathered = table.slice(cut).to_batches()
+                    size -= cut
+        if size:
+            yield from _run(setting, pa.Table.from_batches(gathered), made)
+
+    return run
+
+
+def _run(setting: Setting, table: pa.Table, made: Made) -> Iterator[pa.RecordBatch]:
+    table = _of_clients(table)
+    if table.num_rows:
+        yield from made(setting, table, _rows(table, setting)).to_batches()
+
+
+def _deliveries(setting: Setting, table: pa.Table, rows: Rows) -> pa.Table:
+    number, how, delay, _, _ = setting.run(rows)
+    told, at = table.take(pa.array(rows.position)), rows.position
+    return pa.table(
+        {
+            **{name: told[name] for name in COLUMNS},
+            "number": number[at],
+            "how": pa.array(HOW).take(pa.array(how[at])),
+            "delay_us": pa.array(delay[at], mask=delay[at] < 0),
+        }
+    )
+
+
+def _clients(setting: Setting, table: pa.Table, rows: Rows) -> pa.Table:
+    counts = setting.run(rows)[3]
+    names = table["subscription"].take(pa.array(rows.offsets[:-1]))
+    return pa.table({"subscription": names, **{name: counts[:, c] for c, name in enumerate(COUNTS)}})
+
+
+def _load(setting: Setting, table: pa.Table, rows: Rows) -> pa.Table:
+    load = setting.run(rows)[4]
+    busy = np.flatnonzero(load)
+    return pa.table({"window": busy, "messages": load[busy]})
+
+
+def _of_clients(table: pa.Table) -> pa.Table:
+    """The table without the outages of those who have no notifications: they are no clients here."""
+    out = table["rank"].to_numpy() == OUTAGE
+    if not out.any():
+        return table
+    starts = _starts(table["subscription"])
+    alone = np.logical_and.reduceat(out, starts)
+    return table.filter(pa.array(np.repeat(~alone, np.diff(np.r_[starts, out.size])))) if alone.any() else table
+
+
+def _rows(table: pa.Table, setting: Setting) -> Rows:
+    starts = _starts(table["subscription"])
+    t, kind = table["at_us"].to_numpy(), table["rank"].to_numpy()
+    told = kind != OUTAGE
+    if not setting.since <= t[told].min() <= t[told].max() <= setting.until:
+        raise DataError("notifications lie outside since..until; expected since <= t <= until")
+    publication = np.empty(t.size, np.int64)
+    publication[told] = _codes(table["publication"].drop_null())
+    publication[~told] = table["end_us"].drop_null().to_numpy()
+    ids = table["subscription"].take(pa.array(starts)).to_pandas().to_numpy()
+    return Rows(ids, client_keys(ids), np.r_[starts, t.size], t, kind, publication, np.flatnonzero(told))
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray:
+    """Ids as integers that are equal where the ids are: themselves, or codes of strings."""
+    if pa.types.is_integer(column.type):
+        return column.to_numpy()
+    return column.combine_chunks().dictionary_encode().indices.to_numpy()
+
+
+def _starts(column: pa.ChunkedArray) -> np.ndarray:
+    """The first row of each client, the clients' rows standing together."""
+    codes = _codes(column)
+    return np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
