@@ -132,14 +132,19 @@ class Fixes:
         return Report.from_dict(self.manifest["quality"])
 
     def aside(self) -> pa.Table:
-        """The rows that were set aside, with their reason."""
-        files = sorted((self.path / "_aside").glob("*.parquet"))
-        tables = [pq.read_table(file) for file in files]
-        return (
-            pa.concat_tables(tables, promote_options="permissive")
-            if tables
-            else pa.table({"reason": pa.array([], pa.string())})
-        )
+        """The rows that were set aside: `reason`, `unread`, then their cells, as text where they fit no type."""
+        tables = [pq.read_table(file) for file in sorted((self.path / "_aside").glob("*.parquet"))]
+        columns: dict[str, pa.ChunkedArray] = {}
+        kinds = {"reason": pa.string(), "unread": pa.string(), **{f.name: f.type for f in self.schema}}
+        for name, kind in kinds.items():
+            parts = [t[name] if name in t.column_names else pa.nulls(t.num_rows, kind) for t in tables]
+            try:
+                typed = [part.cast(kind) for part in parts]
+            except pa.ArrowInvalid:
+                kind, typed = pa.string(), [part.cast(pa.string()) for part in parts]
+            chunks = [c for part in typed for c in (part.chunks if isinstance(part, pa.ChunkedArray) else [part])]
+            columns[name] = pa.chunked_array(chunks, kind)
+        return pa.table(columns)
 
     def batches(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The fixes, row group by row group."""

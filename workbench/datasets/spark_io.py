@@ -16,6 +16,9 @@ import pyarrow as pa
 
 from workbench.datasets.formats.generic import from_table
 from workbench.datasets.ingesting import Part, Plan, Receipt, Scatter, coalesced, scatter_part, settle_bucket
+from workbench.errors import DataError, WorkbenchError, raise_all
+
+_ANSWER = ["answer", "fault"]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,14 +52,24 @@ def spread(function: Callable[[Any], str], items: Sequence[Any], spark: SparkSes
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column("id").to_pylist():
-                answer = function(todo[index])
-                yield pa.record_batch(
-                    [pa.array([index], pa.int64()), pa.array([answer], pa.string())], names=["id", "answer"]
-                )
+                try:
+                    answer, fault = function(todo[index]), None
+                except WorkbenchError as error:  # the user's data is wrong: trying again would not help
+                    answer, fault = None, str(error)
+                yield pa.record_batch([pa.array([index], pa.int64()), *_texts(answer, fault)], names=["id", *_ANSWER])
 
     numbers = session(spark).range(0, len(todo), 1, len(todo))
-    rows = numbers.mapInArrow(run, "id long, answer string").collect()
-    return [row["answer"] for row in sorted(rows, key=lambda row: row["id"])]
+    rows = numbers.mapInArrow(run, "id long, answer string, fault string").collect()
+    return _answers(sorted(rows, key=lambda row: row["id"]))
+
+
+def _texts(answer: str | None, fault: str | None) -> list[pa.Array]:
+    return [pa.array([answer], pa.string()), pa.array([fault], pa.string())]
+
+
+def _answers(rows: Sequence[Any]) -> list[str]:
+    raise_all([row["fault"] for row in rows if row["fault"] is not None], DataError)
+    return [row["answer"] for row in rows]
 
 
 def scatter(plan: Plan, parts: Sequence[Part], spark: SparkSession | None = None) -> list[Receipt]:
@@ -81,9 +94,14 @@ def scatter_frame(plan: Plan, frame: DataFrame) -> list[Receipt]:
         context = TaskContext.get()
         mine = Scatter(plan, context.partitionId() if context is not None else 0)
         tables = (from_table(pa.Table.from_batches([batch]), plan.reading, "the table") for batch in batches)
-        for table in coalesced(tables):
-            mine.add(table)
-        mine.flush()
-        yield pa.record_batch([pa.array([mine.close().to_json()], pa.string())], names=["answer"])
+        try:
+            for table in coalesced(tables):
+                mine.add(table)
+            mine.flush()
+            answer, fault = mine.close().to_json(), None
+        except WorkbenchError as error:
+            answer, fault = None, str(error)
+        yield pa.record_batch(_texts(answer, fault), names=_ANSWER)
 
-    return [Receipt.from_json(row["answer"]) for row in frame.mapInArrow(run, "answer string").collect()]
+    rows = frame.mapInArrow(run, "answer string, fault string").collect()
+    return [Receipt.from_json(answer) for answer in _answers(rows)]
