@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from workbench.model.clock import NEVER, Clock
 from workbench.model.extents import compare, encloses
 from workbench.model.filters import (
     And,
-    AnyRegion,
     Comparison,
     Dimension,
     Everything,
@@ -41,11 +42,12 @@ from workbench.model.filters import (
     Var,
 )
 from workbench.model.history import History, Named, Party
-from workbench.model.pubsub import PUBLICATION, Population
+from workbench.model.pubsub import Population
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Binding, Scenario
 from workbench.model.times import At, Now, Pi, Tau, Term, TimeComparison
 from workbench.model.visits import Aggregate, VisitComparison
+from workbench.tables import Inputs, changes, timelines_frame
 
 OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -271,7 +273,6 @@ class Reference:
                 found.update(i for u in updates for i in self.flips(node, view, u))
             case VisitComparison() if node.aggregate.visits.window is not None:
                 window = node.aggregate.visits.window.in_ticks(self.clock.tick)
-                found.update(end + window + 1 for end, _ in self.visits(node.aggregate, view, until))
                 found.update(u + window + 1 for u in updates)
             case Held():
                 found.update(i + node.duration.in_ticks(self.clock.tick) for i in list(found))
@@ -386,4 +387,22 @@ class Reference:
         return "unmatch"
 
 
+def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Replay the tables: the timelines, and what was counted on the way."""
+    updates, counts = changes(data)
+    history = History(data.scenario)
+    for t, batch in updates.items():
+        if t <= until:
+            history.apply(t, batch)
+    reference = Reference(data.scenario, history, data.clock, data.metric)
+    names = (naming(data.scenario.publications), naming(data.scenario.subscriptions))
+    rows = [
+        (names[0](line.publication), names[1](line.subscription), line.tau, line.pi, line.ended)
+        for line in reference.timelines(until)
+    ]
+    return timelines_frame(rows, data.clock), {**counts, "instants": len(history.instants)}
 
+
+def naming(populations: tuple[Population, ...]) -> Callable[[Party], Any]:
+    """How one side's publications or subscriptions are called in tables: the id, with its population where there are several."""
+    return (lambda party: party.client.id) if len(populations) == 1 else repr

@@ -142,7 +142,8 @@ class History:
     def _changed(self, before: State | None, change: Change, t: int) -> State:
         given = {k: v for k, v in change.values.items() if not is_null(v)}
         instances = dict(before.instances) if before else {}
-        for name in change.end:
+        # What ends and begins at one instant goes on: that is an update.
+        for name in set(change.end) - set(change.begin):
             instances.pop(name, None)
         # A client that is there for nobody has no state to keep.
         values = {**(before.values if before and (before.instances or not change.begin) else {}), **given}
@@ -157,9 +158,9 @@ class History:
     def _readers_of(self, client: Client) -> list[tuple[Client, Population]]:
         """Whose regions read the row of a client: its own, and those that join it as their profile."""
         return [
-            (Client(p.rows, client.id), p)
+            (Client(p.table, client.id), p)
             for p in self.scenario.populations
-            if client.table in (p.rows, p.profiles)
+            if client.table in (p.table, p.profiles)
         ]
 
     def _refilled(self, client: Client, state: State, states: States) -> State:

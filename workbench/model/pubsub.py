@@ -71,7 +71,12 @@ class Population:
     @property
     def single(self) -> bool:
         """Whether this is one publication or subscription of its own, not the rows of a table."""
-        return self.rows == self.name
+        return not self.rows
+
+    @property
+    def table(self) -> str:
+        """The table that its clients are rows of; a single one is a table of its own."""
+        return self.rows or self.name
 
     def columns(self) -> frozenset[str]:
         """The columns that its regions read."""
@@ -94,7 +99,7 @@ class Population:
         bound = f"∃ {variables} ∈ {others} : " if variables else ""
         regions = "\n".join(f"    {name} = {given} in {given.space.name}" for name, given in self.regions)
         return (
-            f"{self.role}s {self.name} (rows: {self.rows})\n"
+            f"{self.role}s {self.name} ({'one' if self.single else f'rows: {self.rows}'})\n"
             f"  {sign} = {{{', '.join(n for n, _ in self.regions)}}}\n{regions}\n"
             f"  f = {{{others} | {bound}{self.filter}}}"
         )
@@ -154,9 +159,9 @@ def subscriptions(
 
 def publication(name: str, *, regions: Mapping[str, Region], filter: Filter | None = None) -> Population:
     """One publication, that exists from the start."""
-    return _population(PUBLICATION, name, name, regions, filter, None, None, False)
+    return _population(PUBLICATION, name, "", regions, filter, None, None, False)
 
 
 def subscription(name: str, *, regions: Mapping[str, Region], filter: Filter | None = None) -> Population:
     """One subscription, that exists from the start."""
-    return _population(SUBSCRIPTION, name, name, regions, filter, None, None, False)
+    return _population(SUBSCRIPTION, name, "", regions, filter, None, None, False)

@@ -135,7 +135,7 @@ class Scenario:
         lines = [f"**{self.name}**", ""]
         lines += [f"- {space._repr_latex_()}" for space in self.spaces]
         for p in self.populations:
-            lines += [f"- {p.role}s **{p.name}** (one a row of *{p.rows}*): {p._repr_latex_()}"]
+            lines += [f"- {p.role}s **{p.name}** ({"one" if p.single else f"one a row of *{p.rows}*"}): {p._repr_latex_()}"]
             lines += [f"    - {n}: {r._repr_latex_()}" for n, r in p.regions]
         return "\n".join(lines)
 
@@ -192,7 +192,7 @@ class _Check:
                         f"dimension {label!r} is {kind} in space {space.name!r} and {self.types[label]} elsewhere; "
                         "a name identifies one dimension"
                     )
-        known = {"fixes", "places", *s.tables, *(p.name for p in s.populations)}
+        known = {"fixes", "places", *s.tables}
         for p in s.populations:
             for table in filter(None, (p.rows, p.profiles)):
                 if table not in known:

@@ -1,0 +1,547 @@
+"""The tables: fixes, places, timelines, notifications. Names, types, order and checks, once.
+
+=============  =====================================================================================
+fixes          ``mobile, t``, then ``x, y`` (and ``z``) in metres or ``lon, lat`` in degrees; attributes; ``op``
+places         ``place``, the same coordinates or ``geometry``; attributes; ``t`` and ``op`` where things change
+other tables   ``id`` (or the table's own name), ``t``, coordinates, attributes: as far as they are needed
+timelines      ``publication, subscription, tau, pi, ended``, in this order of rows: tau, publication, subscription
+notifications  ``t, kind, publication, subscription``, ordered by t, unmatch before match, publication, subscription
+=============  =====================================================================================
+
+``op`` is ``add``, ``update`` or ``remove``; without one, the first row of an id adds it and later ones update it. A null cell means
+"unchanged". Rows come in any order. Of one (id, t), identical rows collapse, rows that complete each other merge, remove
+and add together are an update, and rows in conflict are all set aside and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.errors import DataError, did_you_mean, raise_all
+from workbench.geometry import PLANAR, WGS84
+from workbench.model.clock import Clock
+from workbench.model.columns import MISSING, Blank, Column, Made, is_null
+from workbench.model.history import Change, Client
+from workbench.model.pubsub import Population
+from workbench.model.scenario import Scenario
+from workbench.model.shapes import point, shape
+
+TIMELINES = ("publication", "subscription", "tau", "pi", "ended")
+NOTIFICATIONS = ("t", "kind", "publication", "subscription")
+ENDED = ("unmatch", "publication_removed", "subscription_removed")
+OPERATIONS = ("add", "update", "remove")
+KEYS = {"fixes": "mobile", "places": "place"}
+COORDINATES = {PLANAR: ("x", "y"), WGS84: ("lon", "lat")}
+_ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one table, checked: ``id``, ``t`` in ticks (null: from the start), ``op``, cells; no two of one (id, t)."""
+
+    table: str
+    frame: pd.DataFrame
+    clock: Clock | None
+    metric: str | None
+    counts: Mapping[str, int]
+    geometry: bool = False
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What regions can read; ``position`` where there are coordinates or a geometry."""
+        read = set(self.frame.columns) - {"t", "op"}
+        return frozenset(read | ({"position"} if self.metric or self.geometry else set()))
+
+
+def load(source: Any, name: str = "table") -> pd.DataFrame:
+    """Anything a table can come as, in pandas: a path (file or folder), pandas, geopandas, Arrow, Spark.
+
+    >>> load({"mobile": [7], "t": [1]})
+       mobile  t
+    0       7  1
+    """
+    if isinstance(source, pd.DataFrame):
+        return pd.DataFrame(source)
+    if isinstance(source, str | Path):
+        return _load_path(Path(source), name)
+    if hasattr(source, "to_pandas"):
+        return source.to_pandas(types_mapper=None)  # type: ignore[no-any-return]
+    if hasattr(source, "toPandas"):
+        return source.toPandas()  # type: ignore[no-any-return]
+    if isinstance(source, Mapping):
+        return pd.DataFrame(dict(source))
+    raise DataError(f"{name}: {type(source).__name__} is not a table; expected a path, pandas, Arrow or Spark")
+
+
+def _load_path(path: Path, name: str) -> pd.DataFrame:
+    if not path.exists():
+        raise DataError(f"{name}: there is no file or folder {str(path)!r}")
+    try:
+        if path.is_dir() or path.suffix == ".parquet":
+            return _load_parquet(path)
+        if ".csv" in path.suffixes:
+            return pd.read_csv(path)
+        if path.suffix in (".geojson", ".json", ".gpkg", ".shp"):
+            import geopandas
+
+            frame = geopandas.read_file(path)
+            return pd.DataFrame(frame.to_crs(4326) if frame.crs is not None else frame)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
+    raise DataError(f"{name}: {path.name!r} is of no known kind; expected .parquet, .csv, .csv.gz, .geojson or a folder")
+
+
+def _load_parquet(path: Path) -> pd.DataFrame:
+    import pyarrow.dataset as ds
+
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    files = [f for f in files if not any(part[0] in "_." for part in f.relative_to(path).parts)] or files
+    if not files:
+        raise DataError(f"the folder {str(path)!r} holds no Parquet file")
+    frame = ds.dataset([str(f) for f in files], format="parquet").to_table().to_pandas()
+    return frame
+
+
+def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:
+    """A table checked and in normal form; every fault of it in one error.
+
+    >>> read({"mobile": [7, 7], "t": [1, 1], "x": [0.0, 0.0], "y": [0.0, 0.0]}, "fixes").counts
+    {'rows_in': 2, 'rows_collapsed': 1, 'rows_set_aside': 0}
+    """
+    frame = load(source, table).reset_index(drop=True)
+    faults: list[str] = []
+    key = _key(frame, table, faults)
+    clock = _times(frame, table, zone, tick, faults)
+    metric, has_geometry = _positions(frame, table, faults)
+    _operations(frame, table, faults)
+    raise_all(faults, DataError)
+    frame = frame.rename(columns={key: "id"})
+    if frame["id"].isna().any():
+        raise DataError(f"{table}: {int(frame['id'].isna().sum())} rows have no {key}")
+    rows_in = len(frame)
+    frame, aside = _one_row_per_instant(frame)
+    counts = {
+        "rows_in": rows_in,
+        "rows_collapsed": rows_in - len(frame) - aside,
+        "rows_set_aside": aside,
+    }
+    return Rows(table, frame, clock, metric, counts, has_geometry)
+
+
+def _key(frame: pd.DataFrame, table: str, faults: list[str]) -> str:
+    wanted = [KEYS[table]] if table in KEYS else ["id", table, table.removesuffix("s")]
+    for name in wanted:
+        if name in frame.columns:
+            return name
+    faults.append(f"{table} have no column {wanted[0]!r}; {did_you_mean(wanted[0], map(str, frame.columns))}")
+    return wanted[0]
+
+
+def _times(
+    frame: pd.DataFrame, table: str, zone: str | None, tick: Clock | None, faults: list[str]
+) -> Clock | None:
+    if "t" not in frame.columns:
+        if table == "fixes":
+            faults.append(f"fixes have no column 't'; {did_you_mean('t', map(str, frame.columns))}")
+        frame["t"] = pd.Series([pd.NA] * len(frame), dtype="Int64")
+        return None
+    column = frame["t"]
+    if column.isna().any() and table == "fixes":
+        faults.append(f"fixes: {int(column.isna().sum())} rows have no t")
+        return None
+    try:
+        ticks, clock = _ticks(column, zone, tick or Clock())
+    except DataError as error:
+        faults.append(f"{table}: {error}")
+        return None
+    frame["t"] = ticks
+    return clock if column.notna().any() else None
+
+
+def _ticks(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.Series, Clock]:
+    known = column.dropna()
+    if pd.api.types.is_bool_dtype(column):
+        raise DataError("t is Boolean; expected integers or timestamps")
+    if pd.api.types.is_integer_dtype(column) or known.empty:
+        return column.astype("Int64"), integers
+    if pd.api.types.is_float_dtype(column):
+        if not np.all(known == np.floor(known)):
+            raise DataError(
+                "t has fractions of a tick; give integers (milliseconds, say, with a scenario's tick) or timestamps"
+            )
+        return column.astype("Int64"), integers
+    if pd.api.types.is_datetime64_any_dtype(column):
+        stamps = column
+    else:
+        stamps = _parsed(column, zone)
+    if stamps.dt.tz is None:
+        if zone is None:
+            raise DataError("t has local times without a zone; state the zone (zone=, --zone), such as 'UTC' or 'Asia/Shanghai'")
+        try:
+            stamps = stamps.dt.tz_localize(zone)
+        except Exception as error:
+            raise DataError(f"t cannot be read as local times of {zone!r}: {error}") from None
+    unit = str(stamps.dt.unit)
+    utc = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
+    ticks = pd.Series(utc.to_numpy().astype(f"datetime64[{unit}]").astype("int64"), index=column.index, dtype="Int64")
+    return ticks.mask(column.isna()), Clock.of_timestamps(unit, zone)
+
+
+def _parsed(column: pd.Series, zone: str | None) -> pd.Series:
+    texts = column.dropna().astype(str)
+    zoned = texts.map(lambda text: bool(_ZONED.search(text)) and ":" in text)
+    if not zoned.all() and zone is None:
+        raise DataError(
+            f"t has local times without a zone, such as {texts[~zoned].iloc[0]!r}; "
+            "state the zone (zone=, --zone), such as 'UTC' or 'Asia/Shanghai'"
+        )
+    try:
+        if zoned.all():
+            return pd.to_datetime(column, utc=True, format="ISO8601").dt.as_unit("us")
+        if zoned.any():
+            raise DataError("t mixes times with and without a zone")
+        return pd.to_datetime(column, format="ISO8601").dt.as_unit("us")
+    except (ValueError, TypeError) as error:
+        raise DataError(f"t cannot be read as integers or ISO 8601 timestamps: {error}") from None
+
+
+def _positions(frame: pd.DataFrame, table: str, faults: list[str]) -> tuple[str | None, bool]:
+    present = [metric for metric, names in COORDINATES.items() if set(names) <= set(frame.columns)]
+    has_geometry = "geometry" in frame.columns
+    if len(present) == 2:
+        faults.append(f"{table} have both x, y and lon, lat; drop one of the two")
+        return None, has_geometry
+    if not present:
+        return None, has_geometry
+    (metric,) = present
+    for name in (*COORDINATES[metric], *(["z"] if "z" in frame.columns else [])):
+        try:
+            frame[name] = pd.to_numeric(frame[name]).astype("float64")
+        except (ValueError, TypeError) as error:
+            faults.append(f"{table}: column {name!r} is not numeric: {error}")
+            return metric, has_geometry
+        if np.isinf(frame[name]).any():
+            faults.append(f"{table}: column {name!r} has infinite values")
+    if metric == WGS84:
+        wrong = (frame["lat"].abs() > 90) | (frame["lon"].abs() > 180)
+        if wrong.any():
+            first = frame.loc[wrong.idxmax()]
+            faults.append(
+                f"{table}: {int(wrong.sum())} rows lie outside the globe, such as lon={first['lon']:g}, lat={first['lat']:g}; "
+                "are the two swapped, or are these metres (x, y)?"
+            )
+    return metric, has_geometry
+
+
+def _operations(frame: pd.DataFrame, table: str, faults: list[str]) -> None:
+    if "op" not in frame.columns:
+        frame["op"] = pd.Series([None] * len(frame), dtype=object)
+        return
+    frame["op"] = frame["op"].astype(object).where(frame["op"].notna(), None)
+    wrong = sorted({str(op) for op in frame["op"] if op is not None and op not in OPERATIONS})
+    faults += [f"{table}: op {op!r} is unknown; {did_you_mean(op, OPERATIONS)}" for op in wrong]
+
+
+def _one_row_per_instant(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    repeated = frame.duplicated(["id", "t"], keep=False)
+    if not repeated.any():
+        return frame.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), 0
+    merged, aside = [], 0
+    for _, group in frame[repeated].groupby(["id", "t"], sort=False, dropna=False):
+        row = _merged(group)
+        if row is None:
+            aside += len(group)
+        else:
+            merged.append(row)
+    whole = pd.concat([frame[~repeated], pd.DataFrame(merged, columns=frame.columns).astype(_types(frame))])
+    return whole.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), aside
+
+
+def _types(frame: pd.DataFrame) -> dict[str, Any]:
+    return {name: dtype for name, dtype in frame.dtypes.items() if name != "op"}  # type: ignore[misc]
+
+
+def _merged(group: pd.DataFrame) -> dict[str, Any] | None:
+    """One row for all rows of one (id, t); None where two of them contradict each other."""
+    row: dict[str, Any] = {}
+    for name, column in group.items():
+        known = [v for v in column.tolist() if not is_null(v)]
+        distinct = list({_comparable(v): v for v in known}.values())
+        if name == "op" and {*distinct} == {"remove", "add"}:
+            distinct = ["update"]
+        if len(distinct) > 1:
+            return None
+        row[str(name)] = distinct[0] if distinct else None
+    return row
+
+
+def _comparable(value: Any) -> Any:
+    if hasattr(value, "wkb"):
+        return value.wkb
+    return repr(value) if isinstance(value, list | dict | set) or type(value).__name__ == "ndarray" else value
+
+
+def _geometry(value: Any) -> Any:
+    """A geometry cell: shapely, WKB, WKT or GeoJSON."""
+    import shapely
+
+    if isinstance(value, bytes):
+        return shapely.from_wkb(value)
+    if isinstance(value, Mapping):
+        return shapely.geometry.shape(value)
+    if isinstance(value, str):
+        text = value.strip()
+        return shapely.from_geojson(text) if text.startswith("{") else shapely.from_wkt(text)
+    return value
+
+
+# -- fixes and places become changes ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All tables of one replay, agreed on one clock and one metric."""
+
+    scenario: Scenario
+    tables: Mapping[str, Rows]
+    clock: Clock
+    metric: str
+
+    @property
+    def instants(self) -> tuple[int, int]:
+        """The first and the last instant of the data; (0, 0) where there is none."""
+        known = [rows.frame["t"].dropna() for rows in self.tables.values()]
+        ends = [(int(k.min()), int(k.max())) for k in known if len(k)]
+        return (min(a for a, _ in ends), max(b for _, b in ends)) if ends else (0, 0)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows in, collapsed and set aside, over all tables."""
+        names = ("rows_in", "rows_collapsed", "rows_set_aside")
+        return {name: sum(rows.counts[name] for rows in self.tables.values()) for name in names}
+
+
+def inputs(
+    scenario: Scenario, fixes: Any = None, places: Any = None, zone: str | None = None
+) -> Inputs:
+    """The tables that a scenario needs, read and checked against it."""
+    given = {"fixes": fixes, "places": places, **scenario.tables}
+    needed = {name for p in scenario.populations for name in (p.rows, p.profiles) if name}
+    missing = sorted(name for name in needed if given.get(name) is None)
+    if missing:
+        readers = ", ".join(repr(p.name) for p in scenario.populations if p.rows in missing or p.profiles in missing)
+        raise DataError(f"{readers} take their rows from {', '.join(missing)}, which were not given")
+    tick = Clock(tick=scenario.tick)
+    tables = {name: read(source, name, zone, tick) for name, source in given.items() if source is not None}
+    clock = _one_clock(tables, tick)
+    metric = _one_metric(scenario, tables)
+    scenario.check_clock(clock)
+    tables = {name: replace(rows, frame=_reclocked(rows, clock), clock=clock) for name, rows in tables.items()}
+    faults = [fault for p in scenario.populations for fault in _column_faults(p, tables)]
+    raise_all(faults, DataError)
+    return Inputs(scenario, tables, clock, metric)
+
+
+def _one_clock(tables: Mapping[str, Rows], default: Clock) -> Clock:
+    clocks = {name: rows.clock for name, rows in tables.items() if rows.clock is not None}
+    if len({c.unit is None for c in clocks.values()}) > 1:
+        said = ", ".join(f"{n}: {'integers' if c.unit is None else 'timestamps'}" for n, c in clocks.items())
+        raise DataError(f"the tables tell time in different ways ({said})")
+    return clocks.get("fixes") or next(iter(clocks.values()), default)
+
+
+def _reclocked(rows: Rows, clock: Clock) -> pd.DataFrame:
+    if rows.clock is None or rows.clock.unit == clock.unit:
+        return rows.frame
+    scaled = rows.frame["t"].astype("object") * rows.clock.tick.nanoseconds
+    rest = scaled.dropna() % clock.tick.nanoseconds
+    if rest.astype(bool).any():
+        raise DataError(f"{rows.table}: some t are finer than the fixes' tick of {clock.tick}")
+    return rows.frame.assign(t=(scaled // clock.tick.nanoseconds).astype("Int64"))
+
+
+def _one_metric(scenario: Scenario, tables: Mapping[str, Rows]) -> str:
+    found = {rows.metric for rows in tables.values() if rows.metric is not None}
+    if scenario.metric is not None:
+        found.add(scenario.metric)
+    if len(found) > 1:
+        raise DataError("some coordinates are x, y in metres and some are lon, lat in degrees; convert one of the two")
+    return found.pop() if found else PLANAR
+
+
+def _column_faults(population: Population, tables: Mapping[str, Rows]) -> list[str]:
+    if population.single:
+        return []
+    known = frozenset().union(*(tables[n].columns for n in (population.rows, population.profiles) if n))
+    return [
+        f"{population.name!r} reads the column {name!r}; {did_you_mean(name, known)}"
+        for name in sorted(_required(population) - known)
+    ]
+
+
+def _required(population: Population) -> set[str]:
+    found: set[str] = set()
+
+    def visit(blank: Any) -> None:
+        if isinstance(blank, Column) and blank.default is MISSING:
+            found.add(blank.name)
+        elif isinstance(blank, Made):
+            for argument in blank.arguments:
+                visit(argument)
+
+    for _, region in population.regions:
+        for _, extent in region.constraints:
+            if isinstance(extent, Blank):
+                visit(extent)
+    return found
+
+
+def needs_position(scenario: Scenario, table: str) -> bool:
+    """Whether a population reads the position of a table's rows."""
+    return any(p.rows == table and "position" in p.columns() for p in scenario.populations)
+
+
+def changes(data: Inputs) -> tuple[dict[int, list[Change]], dict[str, int]]:
+    """The updates of a replay by instant, and the rows that had to be set aside because they say nothing.
+
+    An update or removal of what does not exist is set aside. Rows without a time exist from the first instant on.
+    """
+    first, _ = data.instants
+    found: dict[int, list[Change]] = {}
+    aside = {"rows_set_aside": 0}
+    for population in data.scenario.populations:
+        if population.single:
+            change = Change(Client(population.name, population.name), begin=(population.name,))
+            found.setdefault(first, []).append(change)
+    for rows in data.tables.values():
+        members = [p for p in data.scenario.populations if p.rows == rows.table]
+        profile = not members
+        for t, change in _changes_of(rows, members, profile, first, data, aside):
+            found.setdefault(t, []).append(change)
+    return dict(sorted(found.items())), aside
+
+
+def _changes_of(
+    rows: Rows, members: list[Population], profile: bool, first: int, data: Inputs, aside: dict[str, int]
+) -> Iterator[tuple[int, Change]]:
+    wants_position = needs_position(data.scenario, rows.table)
+    names = tuple(p.name for p in members)
+    stays = {p.name: p.stay.in_ticks(data.clock.tick) for p in members if p.stay is not None}
+    records = rows.frame.to_dict("records")
+    by_id: dict[Any, list[dict[str, Any]]] = {}
+    for record in records:
+        by_id.setdefault(record["id"], []).append(record)
+    for key, history in by_id.items():
+        client = Client(rows.table, key)
+        alive = False
+        for n, record in enumerate(history):
+            t = first if is_null(record["t"]) else int(record["t"])
+            op = record["op"]
+            if op == "remove":
+                if not alive:
+                    aside["rows_set_aside"] += 1
+                    continue
+                alive = False
+                yield t, Change(client, end=names)
+                continue
+            if op == "update" and not alive and not profile:
+                aside["rows_set_aside"] += 1
+                continue
+            alive = True
+            cells = _cells(record, rows, wants_position and op != "update")
+            yield t, Change(client, cells, begin=names)
+            following = next((int(r["t"]) for r in history[n + 1 :] if not is_null(r["t"])), None)
+            for name, stay in stays.items():
+                if following is None or following > t + stay:
+                    yield t + stay, Change(client, end=(name,))
+
+
+def _cells(record: Mapping[str, Any], rows: Rows, position_required: bool) -> dict[str, Any]:
+    cells = {str(k): v for k, v in record.items() if k not in ("id", "t", "op", "geometry") and not is_null(v)}
+    cells["id"] = record["id"]
+    position = None
+    if rows.metric is not None:
+        x, y = (record[name] for name in COORDINATES[rows.metric])
+        if not is_null(x) and not is_null(y):
+            z = record.get("z") if rows.metric == PLANAR else None
+            position = point(x, y, 0.0 if is_null(z) else z)  # type: ignore[arg-type]
+    if position is None and rows.geometry and not is_null(record["geometry"]):
+        position = shape(_geometry(record["geometry"]))
+    if position is not None:
+        cells["position"] = position
+    elif position_required:
+        raise DataError(
+            f"{rows.table}: {KEYS.get(rows.table, 'id')} {record['id']!r} has no position at t = {record['t']}; null "
+            "coordinates are allowed only where op = 'update' (`workbench ingest` sets such rows aside)"
+        )
+    return cells
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+def timelines_frame(rows: Iterable[tuple[Any, Any, int, int | None, str | None]], clock: Clock) -> pd.DataFrame:
+    """Timelines as the declared table, in the declared order.
+
+    >>> timelines_frame([("cafe", 7, 3, None, None)], Clock())
+      publication  subscription  tau    pi ended
+    0        cafe             7    3  <NA>  None
+    """
+    listed = sorted(rows, key=lambda r: (r[2], _sortable(r[0]), _sortable(r[1])))
+    publication, subscription, tau, pi, ended = zip(*listed, strict=True) if listed else ([], [], [], [], [])
+    began = clock.column(tau)
+    return pd.DataFrame(
+        {
+            "publication": _ids(publication),
+            "subscription": _ids(subscription),
+            "tau": began if clock.unit else began.astype("int64"),
+            "pi": clock.column(pi),
+            "ended": pd.Series(list(ended), dtype=object),
+        }
+    )
+
+
+def _ids(values: Iterable[Any]) -> pd.Series:
+    listed = list(values)
+    whole = listed and all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in listed)
+    return pd.Series(listed, dtype="int64" if whole else object)
+
+
+def _sortable(value: Any) -> tuple[str, Any]:
+    """Ids of one type in their own order, numbers before strings."""
+    return ("", value) if isinstance(value, int | float | np.number) else ("s", str(value))
+
+
+def notifications_frame(timelines: pd.DataFrame, silent: frozenset[Any] = frozenset()) -> pd.DataFrame:
+    """The notifications that timelines stand for: a match at tau, an unmatch at pi.
+
+    Nobody is told when a subscription goes; ``silent`` publications are transient, and only their match is reported.
+
+    >>> lines = timelines_frame([("cafe", 7, 3, 5, "unmatch"), ("cafe", 8, 4, 5, "subscription_removed")], Clock())
+    >>> notifications_frame(lines)
+       t     kind publication  subscription
+    0  3    match        cafe             7
+    1  4    match        cafe             8
+    2  5  unmatch        cafe             7
+    """
+    told = timelines["ended"].isin(["unmatch", "publication_removed"])
+    if silent:
+        told &= ~timelines["publication"].isin(silent)
+    matches = timelines.rename(columns={"tau": "t"}).assign(kind="match")
+    unmatches = timelines[told].rename(columns={"pi": "t"}).assign(kind="unmatch")
+    unmatches["t"] = unmatches["t"].astype(timelines["tau"].dtype)
+    both = pd.concat([unmatches[list(NOTIFICATIONS)], matches[list(NOTIFICATIONS)]], ignore_index=True)
+    order = both.assign(_late=(both["kind"] == "match")).sort_values(
+        ["t", "_late", "publication", "subscription"], kind="stable"
+    )
+    return order[list(NOTIFICATIONS)].reset_index(drop=True)
