@@ -55,3 +55,7 @@ def main() -> None:
     except WorkbenchError as error:
         print(f"workbench: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()
