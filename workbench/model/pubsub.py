@@ -98,8 +98,9 @@ class Population:
         variables = ", ".join(f"{v}'" for v in self.filter.variables())
         bound = f"∃ {variables} ∈ {others} : " if variables else ""
         regions = "\n".join(f"    {name} = {given} in {given.space.name}" for name, given in self.regions)
+        rows = "one" if self.single else f"rows: {self.rows}"
         return (
-            f"{self.role}s {self.name} ({'one' if self.single else f'rows: {self.rows}'})\n"
+            f"{self.role}s {self.name} ({rows})\n"
             f"  {sign} = {{{', '.join(n for n, _ in self.regions)}}}\n{regions}\n"
             f"  f = {{{others} | {bound}{self.filter}}}"
         )

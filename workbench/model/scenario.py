@@ -135,7 +135,8 @@ class Scenario:
         lines = [f"**{self.name}**", ""]
         lines += [f"- {space._repr_latex_()}" for space in self.spaces]
         for p in self.populations:
-            lines += [f"- {p.role}s **{p.name}** ({"one" if p.single else f"one a row of *{p.rows}*"}): {p._repr_latex_()}"]
+            rows = "one" if p.single else f"one a row of *{p.rows}*"
+            lines += [f"- {p.role}s **{p.name}** ({rows}): {p._repr_latex_()}"]
             lines += [f"    - {n}: {r._repr_latex_()}" for n, r in p.regions]
         return "\n".join(lines)
 
