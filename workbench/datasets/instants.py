@@ -90,20 +90,18 @@ def _merge(table: pa.Table, again: np.ndarray, rank: np.ndarray) -> tuple[pa.Tab
     starts = np.flatnonzero(~again[where])
     sizes = np.diff(np.append(starts, len(where)))
     columns, conflict = {}, np.zeros(len(starts), bool)
-    ignored = np.zeros(len(where), bool)
     if "op" in table.column_names:
         op = part["op"].combine_chunks()
         adds, removes, updates = (_is(op, name) for name in ("add", "remove", "update"))
         replaced = _any(adds, starts) & _any(removes, starts) & ~_any(updates, starts)
-        ignored = removes & np.repeat(replaced, sizes)
     for name in table.column_names:
         column = part[name].combine_chunks()
         code = _codes(column)
-        code[ignored] = -1
         present = code >= 0
         highest = np.maximum.reduceat(code, starts)
         lowest = np.minimum.reduceat(np.where(present, code, np.iinfo(np.int64).max), starts)
-        conflict |= (highest >= 0) & (lowest < highest)
+        differs = (highest >= 0) & (lowest < highest)
+        conflict |= differs & ~replaced if name == "op" else differs
         chosen = np.maximum.reduceat(np.where(present, np.arange(len(code)), -1), starts)
         cells = column.take(pa.array(chosen, mask=chosen < 0))
         if name == "op":
