@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "doctor":      {"errors", "java", "session"},
     # The top of the order: what resolves names and paths, and the command.
     "__init__":    ANYTHING,
-    "replaying":   ANYTHING,
+    "replay":      ANYTHING,
     "experiments": ANYTHING,
     "bench":       ANYTHING,
     "demo":        ANYTHING,
