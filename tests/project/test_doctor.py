@@ -18,9 +18,17 @@ def verdicts(subject: str) -> list[Finding]:
     return [finding for finding in examine() if finding.subject == subject]
 
 
-def run_doctor(**environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "workbench.cli", "doctor"]
-    return subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, timeout=120)
+def found_with(subject: str, **environ: str) -> Finding:
+    """What a new process with these settings finds."""
+    code = (
+        "import json; from dataclasses import astuple; from workbench.doctor import examine; "
+        "print(json.dumps([astuple(finding) for finding in examine()]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environ}, capture_output=True, text=True, check=True
+    )
+    (finding,) = (Finding(*fields) for fields in json.loads(ran.stdout) if fields[0] == subject)
+    return finding
 
 
 def foreign_kernel(folder: Path) -> None:
@@ -31,7 +39,8 @@ def foreign_kernel(folder: Path) -> None:
 
 
 def test_a_set_up_project_is_well() -> None:
-    ran = run_doctor()
+    command = [sys.executable, "-m", "workbench.cli", "doctor"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stdout
     assert "A replay can run." in ran.stdout
 
@@ -79,21 +88,20 @@ def test_no_browser_is_a_note_because_only_tests_need_it(monkeypatch: pytest.Mon
 
 def test_a_foreign_kernel_of_the_user_does_not_win(tmp_path: Path) -> None:
     foreign_kernel(tmp_path / "jupyter")
-    ran = run_doctor(JUPYTER_DATA_DIR=str(tmp_path / "jupyter"), JUPYTER_PREFER_ENV_PATH="1")
-    assert "python3 is this Python" in ran.stdout
+    kernel = found_with("kernel", JUPYTER_DATA_DIR=str(tmp_path / "jupyter"), JUPYTER_PREFER_ENV_PATH="1")
+    assert kernel.verdict == "ok" and kernel.found.startswith("python3 is this Python")
 
 
 def test_a_foreign_kernel_that_wins_is_noticed(tmp_path: Path) -> None:
     foreign_kernel(tmp_path)
-    ran = run_doctor(JUPYTER_PATH=str(tmp_path))
-    assert "python3 is /opt/foreign/bin/python" in ran.stdout
-    assert "ipykernel install --sys-prefix" in ran.stdout
-    assert ran.returncode == 0
+    kernel = found_with("kernel", JUPYTER_PATH=str(tmp_path))
+    assert kernel.verdict == "note" and kernel.found.startswith("python3 is /opt/foreign/bin/python")
+    assert "ipykernel install --sys-prefix" in kernel.todo
 
 
 def test_an_inherited_spark_home_is_noticed(tmp_path: Path) -> None:
-    ran = run_doctor(SPARK_HOME=str(tmp_path))
-    assert "no Spark there" in ran.stdout and ran.returncode == 0
+    home = found_with("SPARK_HOME", SPARK_HOME=str(tmp_path))
+    assert home.verdict == "note" and "no Spark there" in home.found
 
 
 def test_markup_in_a_path_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
