@@ -93,6 +93,12 @@ class History:
         self.instants: list[int] = []
         self._states: list[States] = []
 
+    def fork(self) -> History:
+        """A history of its own that has the same past."""
+        copy = History(self.scenario)
+        copy.instants, copy._states = list(self.instants), list(self._states)
+        return copy
+
     def at(self, t: int) -> States:
         """The states at a tick: those after the latest instant up to it."""
         k = bisect_right(self.instants, t)
