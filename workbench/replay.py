@@ -1,7 +1,7 @@
 """`replay`: a scenario over fixes and places, on an engine, to timelines and notifications.
 
-The top of the import order: it resolves names and paths, picks the engine, and gives back a `Replay`, from which everything
-else is read off.
+The top of the import order: it resolves names and paths, picks the engine, and gives back a `Replay`, from which
+everything else is read off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -38,8 +38,8 @@ ENGINES = ("reference", "local", "spark")
 class Replay:
     """What a scenario says about a history: who was told what, when, and why.
 
-    ``timelines`` has a row for each maximal time during which a pair matched, ``notifications`` a row for each message; both are pandas
-    tables, or Spark ones from ``engine="spark"``.
+    ``timelines`` has a row for each maximal time during which a pair matched, ``notifications`` a row for each message;
+    both are pandas tables, or Spark ones from ``engine="spark"``.
     """
 
     scenario: Scenario
@@ -106,7 +106,8 @@ class Replay:
     def __repr__(self) -> str:
         m = self.metrics
         return (
-            f"{self.scenario.name} on {self.engine}: {m['timelines']:,} timelines, {m['notifications']:,} notifications "
+            f"{self.scenario.name} on {self.engine}: {m['timelines']:,} timelines, "
+            f"{m['notifications']:,} notifications "
             f"({m['matches']:,} match, {m['unmatches']:,} unmatch), {m['seconds']:.2f} s"
         )
 
@@ -123,8 +124,9 @@ def replay(
 ) -> Replay:
     """Replay a scenario over fixes and places.
 
-    ``scenario`` is a `Scenario`, the name of a built-in one, ``module:function``, or a ``.py`` file with ``scenario(**parameters)``; ``fixes``
-    and ``places`` are paths, pandas, Arrow or Spark tables; ``until`` is where it ends, by default the last instant of the data.
+    ``scenario`` is a `Scenario`, the name of a built-in one, ``module:function``, or a ``.py`` file with
+    ``scenario(**parameters)``; ``fixes`` and ``places`` are paths, pandas, Arrow or Spark tables; ``until`` is where it
+    ends, by default the last instant of the data.
 
     >>> fixes = pd.DataFrame({"mobile": [7, 7, 7], "t": [1, 2, 3], "x": [0.0, 90.0, 200.0], "y": [0.0, 0.0, 0.0]})
     >>> places = pd.DataFrame({"place": ["cafe"], "x": [100.0], "y": [0.0]})
@@ -223,7 +225,7 @@ def _from_module(name: str) -> Callable[..., Scenario]:
         raise ScenarioError(f"scenario {name!r} cannot be imported: {error}") from None
 
 
-def _party(populations: tuple[Population, ...], name: Any) -> Party:
+def _party(populations: Sequence[Population], name: Any) -> Party:
     """The publication or subscription that the output names so."""
     if len(populations) == 1:
         (population,) = populations

@@ -8,9 +8,9 @@ timelines      ``publication, subscription, tau, pi, ended``, in this order of r
 notifications  ``t, kind, publication, subscription``, ordered by t, unmatch before match, publication, subscription
 =============  =====================================================================================
 
-``op`` is ``add``, ``update`` or ``remove``; without one, the first row of an id adds it and later ones update it. A null cell means
-"unchanged". Rows come in any order. Of one (id, t), identical rows collapse, rows that complete each other merge, remove
-and add together are an update, and rows in conflict are all set aside and counted.
+``op`` is ``add``, ``update`` or ``remove``; without one, the first row of an id adds it and later ones update it. A
+null cell means "unchanged". Rows come in any order. Of one (id, t), identical rows collapse, rows that complete each
+other merge, remove and add together are an update, and rows in conflict are all set aside and counted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of one table, checked: ``id``, ``t`` in ticks (null: from the start), ``op``, cells; no two of one (id, t)."""
+    """The rows of one table, checked: ``id``, ``t`` in ticks (null: from the start), ``op``, cells.
+
+    No two rows are of one (id, t).
+    """
 
     table: str
     frame: pd.DataFrame
@@ -98,7 +101,9 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
             return pd.DataFrame(frame.to_crs(4326) if frame.crs is not None else frame)
     except (OSError, ValueError) as error:
         raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
-    raise DataError(f"{name}: {path.name!r} is of no known kind; expected .parquet, .csv, .csv.gz, .geojson or a folder")
+    raise DataError(
+        f"{name}: {path.name!r} is of no known kind; expected .parquet, .csv, .csv.gz, .geojson or a folder"
+    )
 
 
 def _load_parquet(path: Path) -> pd.DataFrame:
@@ -108,8 +113,7 @@ def _load_parquet(path: Path) -> pd.DataFrame:
     files = [f for f in files if not any(part[0] in "_." for part in f.relative_to(path).parts)] or files
     if not files:
         raise DataError(f"the folder {str(path)!r} holds no Parquet file")
-    frame = ds.dataset([str(f) for f in files], format="parquet").to_table().to_pandas()
-    return frame
+    return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pandas()
 
 
 def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:
@@ -186,10 +190,12 @@ def _ticks(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.Ser
         stamps = _parsed(column, zone)
     if stamps.dt.tz is None:
         if zone is None:
-            raise DataError("t has local times without a zone; state the zone (zone=, --zone), such as 'UTC' or 'Asia/Shanghai'")
+            raise DataError(
+                "t has local times without a zone; state the zone (zone=, --zone), such as 'UTC' or 'Asia/Shanghai'"
+            )
         try:
             stamps = stamps.dt.tz_localize(zone)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - zones have errors of their own kinds
             raise DataError(f"t cannot be read as local times of {zone!r}: {error}") from None
     unit = str(stamps.dt.unit)
     utc = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -237,8 +243,8 @@ def _positions(frame: pd.DataFrame, table: str, faults: list[str]) -> tuple[str 
         if wrong.any():
             first = frame.loc[wrong.idxmax()]
             faults.append(
-                f"{table}: {int(wrong.sum())} rows lie outside the globe, such as lon={first['lon']:g}, lat={first['lat']:g}; "
-                "are the two swapped, or are these metres (x, y)?"
+                f"{table}: {int(wrong.sum())} rows lie outside the globe, "
+                f"such as lon={first['lon']:g}, lat={first['lat']:g}; are the two swapped, or are these metres (x, y)?"
             )
     return metric, has_geometry
 

@@ -1,7 +1,7 @@
 """Why a notification was, or was not, sent.
 
-`explain` evaluates both filters of a pair at one instant with the reference engine and keeps, at every node, the truth value,
-the measured quantity, and the margin by which a comparison holds (positive) or fails (negative).
+`explain` evaluates both filters of a pair at one instant with the reference engine and keeps, at every node, the truth
+value, the measured quantity, and the margin by which a comparison holds (positive) or fails (negative).
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ def _match(reference: Reference, node: Match, left: Named, right: Named, t: int)
             mine = relations.closeness(r1, r2, node.space, metric)
             nearer = sum(relations.closeness(r1, r, node.space, metric) < mine for r in others if r is not None)
             apart = relations.distance(r1, r2, node.space, metric)
-            return f"{nearer} of {len(others)} are nearer than {apart:.6g} {metres}".strip(), float(relation.k - nearer), ""
+            said = f"{nearer} of {len(others)} are nearer than {apart:.6g} {metres}".strip()
+            return said, float(relation.k - nearer), ""
         case relations.UserDefined():
             value = relations.apply(relation.function, r1, r2, node.space)
             return f"{value:.6g}", relation.at_most - (value or 0.0), ""

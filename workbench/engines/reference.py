@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from workbench.model.clock import NEVER, Clock
-from workbench.model.extents import compare, encloses
+from workbench.model.extents import Extent, compare, encloses
 from workbench.model.filters import (
     And,
     Comparison,
@@ -250,9 +250,11 @@ class Reference:
     def compares(self, node: Comparison, view: View, t: int) -> bool:
         """``x op y`` for all values that the two sides leave at t."""
         left, right = self.extent(node.left, view, t), node.right
-        return compare(left, node.op, self.extent(right, view, t) if isinstance(right, Dimension) else right, self.metric)
+        if isinstance(right, Dimension):
+            right = self.extent(right, view, t)
+        return compare(left, node.op, right, self.metric)
 
-    def extent(self, dimension: Dimension, view: View, t: int):  # type: ignore[no-untyped-def]
+    def extent(self, dimension: Dimension, view: View, t: int) -> Extent:
         """What a region leaves of a dimension at t."""
         region = self.history.region(view.named(dimension.region), t)
         assert region is not None
@@ -403,6 +405,7 @@ def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
     return timelines_frame(rows, data.clock), {**counts, "instants": len(history.instants)}
 
 
-def naming(populations: tuple[Population, ...]) -> Callable[[Party], Any]:
-    """How one side's publications or subscriptions are called in tables: the id, with its population where there are several."""
+def naming(populations: Sequence[Population]) -> Callable[[Party], Any]:
+    """How one side's publications or subscriptions are called in tables: the id, with its population before it where
+    there are several."""
     return (lambda party: party.client.id) if len(populations) == 1 else repr

@@ -36,7 +36,7 @@ class Clock:
     workbench.errors.DataError: time '2008-05-17 10:00:04' has no zone; write one (…Z, …+08:00), or state it with zone=
     """
 
-    tick: Duration = Duration(10**9)
+    tick: Duration = Duration(10**9)  # noqa: RUF009 - frozen
     unit: str | None = None
     """the resolution of timestamps (s, ms, us, ns); None for integers"""
     zone: str | None = None

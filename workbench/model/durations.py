@@ -12,7 +12,10 @@ from fractions import Fraction
 
 from workbench.errors import ScenarioError
 
-_UNITS = (("d", 86_400 * 10**9), ("h", 3_600 * 10**9), ("min", 60 * 10**9), ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+_UNITS = (
+    ("d", 86_400 * 10**9), ("h", 3_600 * 10**9), ("min", 60 * 10**9),
+    ("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Duration:
 
         >>> seconds(1.5).in_ticks(seconds(1))
         Traceback (most recent call last):
-        workbench.errors.ScenarioError: 1 s 500 ms is finer than the tick of 1 s; round it, or give the times a finer resolution
+        workbench.errors.ScenarioError: 1 s 500 ms is finer than the tick of 1 s; round it, ...
         """
         whole, rest = divmod(self.nanoseconds, tick.nanoseconds)
         if rest:

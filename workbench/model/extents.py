@@ -14,16 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import portion
+from portion import Interval
 
 from workbench.errors import ScenarioError
 from workbench.model import shapes
 from workbench.model.columns import fillable
 from workbench.model.shapes import Shape
-
-Interval = portion.Interval
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,11 @@ class _Anywhere:
 
 
 ANYWHERE = _Anywhere()
-Extent = Interval | ValueSet | Shape | _Anywhere
+Extent: TypeAlias = Interval | ValueSet | Shape | _Anywhere
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float) and not hasattr(value, "__float__"):
+    if isinstance(value, bool) or not (isinstance(value, int | float) or hasattr(value, "__float__")):
         raise ScenarioError(f"{value!r} is not a number")
     if math.isnan(value):
         raise ScenarioError("NaN is not a value; leave the dimension out instead")
@@ -204,7 +203,7 @@ def encloses(outer: Extent, inner: Extent, metric: str) -> bool:
         return outer is ANYWHERE
     if isinstance(outer, Shape) and isinstance(inner, Shape):
         return shapes.encloses(outer, inner, metric)
-    return outer.contains(inner)  # type: ignore[union-attr, no-any-return]
+    return outer.contains(inner)  # type: ignore[union-attr, arg-type]
 
 
 def overlaps(a: Extent, b: Extent, metric: str) -> bool:
@@ -217,7 +216,7 @@ def overlaps(a: Extent, b: Extent, metric: str) -> bool:
         return True
     if isinstance(a, Shape) and isinstance(b, Shape):
         return shapes.overlaps(a, b, metric)
-    return a.overlaps(b)  # type: ignore[union-attr, no-any-return]
+    return a.overlaps(b)  # type: ignore[union-attr, arg-type]
 
 
 def gap(a: Interval, b: Interval) -> float:

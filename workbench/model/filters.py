@@ -15,9 +15,10 @@ value or with another dimension), ``& | ~``, `Held` (true that long: dwell), `La
 off: hysteresis); times are in `times`, histories of visits in `visits`. Nodes are never called and never
 truth values: ``bool(node)`` raises.
 
-Departure: Examples 7 and 8. The subscription's filter asks for o_car and o_pref among the publication's regions; Example 8
-publishes no o_pref, and neither filter says how ``refuel_level`` meets ``fuel``. Example 9's text settles it:
-the subscriber's own fuel has to lie in the subscriber's own refuel level, ``own.car["fuel"].within(own.pref["refuel_level"])``.
+Departure: Examples 7 and 8. The subscription's filter asks for o_car and o_pref among the publication's regions;
+Example 8 publishes no o_pref, and neither filter says how ``refuel_level`` meets ``fuel``. Example 9's text settles it:
+the subscriber's own fuel has to lie in the subscriber's own refuel level,
+``own.car["fuel"].within(own.pref["refuel_level"])``.
 
 Departure: the paper lets a variable take any region that is valid in the space; a bare location is valid in the space
 of shops (it shares their position) and would overlap every shop. So a variable takes regions by their

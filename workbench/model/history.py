@@ -4,8 +4,8 @@ A client keeps its last position and attributes until the next update. All updat
 instant is looked at once. What is kept is the state after every instant with an update; the state at any tick
 is the one after the latest such instant.
 
-A `Change` says what one instant brings to one client: cells (a null one means "unchanged"), the publications and subscriptions
-that begin, those that end, and filters that replace the population's.
+A `Change` says what one instant brings to one client: cells (a null one means "unchanged"), the publications and
+subscriptions that begin, those that end, and filters that replace the population's.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 A subscription is a tuple (I_S, f_S) of interest regions and a filter over object regions; a publication is a tuple
 (O_P, f_P) of object regions and a filter over interest regions. They mirror each other, so one class serves both.
 
-A population is one definition and a table of rows that fill it in: the fixes (one row a mobile), the places, or any other
-table of the scenario; profiles are joined by id. A single publication or subscription is a population of one row.
+A population is one definition and a table of rows that fill it in: the fixes (one row a mobile), the places, or any
+other table of the scenario; profiles are joined by id. A single publication or subscription is a population of one row.
 
-Rows of one table are one client each: (table, id). Its position is one region's content, shared by all its publications and
-subscriptions and updated once (6.2, point 3), and a client never matches itself.
+Rows of one table are one client each: (table, id). Its position is one region's content, shared by all its
+publications and subscriptions and updated once (6.2, point 3), and a client never matches itself.
 
 ``lifetime`` ends a row that is not refreshed in time; the end is a removal. ``transient`` is a lifetime of one instant
 whose end is not worth a message: a quote, a position report; only its match is reported.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from workbench.errors import ScenarioError, did_you_mean, raise_all
 from workbench.model.durations import Duration, ticks

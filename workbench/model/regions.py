@@ -49,14 +49,14 @@ class Region:
         for dimension, given in self.constraints:
             if dimension not in self.space:
                 known = [label for label, _ in self.space.dimensions]
-                faults.append(
-                    f"region of space {self.space.name!r} uses dimension {dimension!r}; {did_you_mean(dimension, known)}"
-                )
+                hint = did_you_mean(dimension, known)
+                faults.append(f"region of space {self.space.name!r} uses dimension {dimension!r}; {hint}")
                 continue
             if given is None:
                 continue
             try:
-                made.append((dimension, given if isinstance(given, Blank) else self.space.type_of(dimension).extent(given)))
+                extent = given if isinstance(given, Blank) else self.space.type_of(dimension).extent(given)
+                made.append((dimension, extent))
             except ScenarioError as error:
                 faults.append(f"dimension {dimension!r} of space {self.space.name!r}: {error}")
         raise_all(faults)

@@ -145,11 +145,12 @@ def _column(dimension: str, given: list[Extent]) -> Any:
         ends = [(float(i.lower), float(i.upper)) for i in given]  # type: ignore[union-attr]
         return Intervals(*np.array(ends, dtype=float).T)
     if isinstance(first, Shape) and all(isinstance(s, Shape) and s.kind == "point" for s in given):
-        return Places(*np.array([(s.x, s.y, s.radius_m) for s in given], dtype=float).T)  # type: ignore[union-attr]
+        return Places(*np.array([(s.x, s.y, s.radius_m) for s in given], dtype=float).T)  # type: ignore[union-attr, type-var]
     if all(extents.is_point(v) for v in given):
         return np.array([next(iter(v.values)) for v in given], dtype=object)  # type: ignore[union-attr]
     raise ScenarioError(
-        f"a function of the user's own takes intervals, points, discs and single values; dimension {dimension!r} has {first!r}"
+        "a function of the user's own takes intervals, points, discs and single values; "
+        f"dimension {dimension!r} has {first!r}"
     )
 
 
@@ -248,8 +249,9 @@ class Within(Relation):
         factors = self._factors(r1, r2, space)
         if factors is None:
             return False
-        if len(factors) == 1 and isinstance(factors[0][0], Shape) and isinstance(factors[0][1], Shape):
-            return shapes.within(*factors[0], self.distance, metric)
+        ((a, b), *rest) = factors
+        if not rest and isinstance(a, Shape) and isinstance(b, Shape):
+            return shapes.within(a, b, self.distance, metric)
         return sum(_squared_gap(a, b, metric) for a, b in factors) <= self.distance * self.distance
 
 

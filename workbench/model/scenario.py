@@ -6,12 +6,12 @@ normal form. `Scenario.bindings` gives the choices that the ∃ of a filter rang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from workbench.errors import ScenarioError, did_you_mean, raise_all
+from workbench.errors import ScenarioError, WorkbenchError, did_you_mean, raise_all
 from workbench.model import relations
 from workbench.model.clock import Clock
 from workbench.model.durations import Duration, seconds
@@ -44,9 +44,9 @@ class Scenario:
     unless it is given; ``tables`` are further rows and profiles by name; ``parameters`` record what it was made with.
     """
 
-    spaces: tuple[Space, ...]
-    publications: tuple[Population, ...]
-    subscriptions: tuple[Population, ...]
+    spaces: Sequence[Space]
+    publications: Sequence[Population]
+    subscriptions: Sequence[Population]
     tables: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tick: Duration = field(default_factory=lambda: seconds(1))
@@ -67,7 +67,7 @@ class Scenario:
 
     @property
     def populations(self) -> tuple[Population, ...]:
-        return self.publications + self.subscriptions
+        return (*self.publications, *self.subscriptions)
 
     def population(self, name: str) -> Population:
         """The population of that name."""
@@ -76,7 +76,7 @@ class Scenario:
             raise ScenarioError(f"there is no population {name!r}; {did_you_mean(name, known)}")
         return known[name]
 
-    def opposite(self, population: Population) -> tuple[Population, ...]:
+    def opposite(self, population: Population) -> Sequence[Population]:
         """The populations of the other side."""
         return self.subscriptions if population.role == PUBLICATION else self.publications
 
@@ -121,7 +121,7 @@ class Scenario:
                         if isinstance(instant, At):
                             try:
                                 clock.ticks(instant.instant)
-                            except Exception as error:
+                            except WorkbenchError as error:
                                 faults.append(f"{population.name!r}: {error}")
         raise_all(faults)
 
@@ -171,12 +171,12 @@ class _Check:
 
     def structure(self) -> list[str]:
         s, faults = self.scenario, []
-        for given, kind, label in (
+        for given, expected, label in (
             (s.spaces, Space, "a space"),
             (s.publications, Population, "publications"),
             (s.subscriptions, Population, "subscriptions"),
         ):
-            faults += [f"{item!r} is not {label}" for item in given if not isinstance(item, kind)]
+            faults += [f"{item!r} is not {label}" for item in given if not isinstance(item, expected)]
         if faults:
             return faults
         for what, names in (("space", [x.name for x in s.spaces]), ("population", [p.name for p in s.populations])):
@@ -199,7 +199,8 @@ class _Check:
                 if table not in known:
                     faults.append(f"{p.name!r} takes its rows from {table!r}; {did_you_mean(table, known)}")
             if p.single and p.columns():
-                faults.append(f"{p.name!r} is a single {p.role} and reads the columns {sorted(p.columns())}; give it rows=")
+                columns = sorted(p.columns())
+                faults.append(f"{p.name!r} is a single {p.role} and reads the columns {columns}; give it rows=")
             for name, region in p.regions:
                 if region.space not in s.spaces:
                     faults.append(self._unknown_space(f"region {name!r} of {p.name!r}", region.space))
@@ -284,9 +285,10 @@ class _Check:
             return [f"{where}: {node!r} orders {left.name} values; only numbers have an order"]
         if not isinstance(node.right, Dimension):
             return []
-        right = self.types.get(node.right.dimension)
+        dimension = node.right.dimension
+        right = self.types.get(dimension)
         if right is None:
-            return [f"{where} uses dimension {node.right.dimension!r}; {did_you_mean(node.right.dimension, self.types)}"]
+            return [f"{where} uses dimension {dimension!r}; {did_you_mean(dimension, self.types)}"]
         if type(left) is not type(right):
             return [f"{where}: {node!r} compares {left.name} with {right.name}"]
         units = (getattr(left, "unit", ""), getattr(right, "unit", ""))

@@ -251,7 +251,9 @@ class Space:
         mine = dict(self.dimensions)
         for label, kind in other.dimensions:
             if mine.setdefault(label, kind) != kind:
-                raise ScenarioError(f"{self.name} | {other.name}: {label!r} is {mine[label]} in one and {kind} in the other")
+                raise ScenarioError(
+                    f"{self.name} | {other.name}: {label!r} is {mine[label]} in one and {kind} in the other"
+                )
         return Space(self.name, mine)
 
     def __contains__(self, dimension: str) -> bool:

@@ -1,8 +1,8 @@
 """Time: now, tau and pi, and comparisons of them (Subject Spaces, 4.3.4).
 
-``tau(r1 m r2)`` is the most recent instant at which r1 became a match to r2, ``pi(r1 m r2)`` the most recent one at which
-the two turned from a match to a mismatch. Both are of *one* match of two regions, whatever the rest of the filter
-says, and their history outlives the regions: a region that is removed ends its match, one that returns
+``tau(r1 m r2)`` is the most recent instant at which r1 became a match to r2, ``pi(r1 m r2)`` the most recent one
+at which the two turned from a match to a mismatch. Both are of *one* match of two regions, whatever the rest of the
+filter says, and their history outlives the regions: a region that is removed ends its match, one that returns
 under its name goes on with it.
 
 A term is a sum of instants and durations. Differences of instants compare with durations, sums that stand for
@@ -11,10 +11,11 @@ an instant compare with instants: ``now - tau(entered) > hours(5)``, ``now >= at
 What never happened is minus infinity: after "never", any time has passed. A term in which
 infinities cancel out has no value, and every comparison with it is false. In print the paper's 0 stands for never.
 
-Departure: the paper's ``i < j < now`` would let tau miss a match that begins right now, so that ``now - tau`` of someone who is just
-entering counted from the visit before; here j goes up to and including now. tau of "any region" is the latest
-tau over those regions, removed ones included, and not the tau of their union: who steps from one coffee shop
-straight into another one has entered a coffee shop again.
+Departure: the paper's ``i < j < now`` would let tau miss a match that begins right now, so that ``now - tau`` of
+someone who is just entering counted from the visit before; here j goes up to and including now.
+
+Departure: tau of "any region" (o'_coffee_shop of 5.1) is the latest tau over those regions, removed ones included, and
+not the tau of their union: who steps from one coffee shop straight into another one has entered a coffee shop again.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Term:
     """A sum of instants, each with a whole factor, and a duration."""
 
     instants: tuple[tuple[Instant, int], ...]
-    duration: Duration = Duration()
+    duration: Duration = Duration()  # noqa: RUF009 - frozen
 
     @property
     def order(self) -> int:
@@ -100,7 +101,8 @@ class Term:
     def _against(self, op: str, bound: Term | Duration) -> TimeComparison:
         if isinstance(bound, bool) or not isinstance(bound, Term | Duration):
             raise ScenarioError(
-                f"{self!r} {op} {bound!r}: expected a duration such as hours(5), ticks(5), or an instant such as at(...)"
+                f"{self!r} {op} {bound!r}: expected a duration such as hours(5), ticks(5), "
+                "or an instant such as at(...)"
             )
         whole = self - bound
         if whole.order != 0:
@@ -184,7 +186,9 @@ def at(instant: Any) -> Term:
 
 def _match(given: Any, function: str) -> Match:
     if not isinstance(given, Match):
-        raise ScenarioError(f"{function}({given!r}): expected a match of two regions, such as own.a.overlaps(other.b, space=...)")
+        raise ScenarioError(
+            f"{function}({given!r}): expected a match of two regions, such as own.a.overlaps(other.b, space=...)"
+        )
     return given
 
 

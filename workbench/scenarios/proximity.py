@@ -1,7 +1,7 @@
 """Proximity: every mobile subscribes, every place publishes, they match while the mobile is near.
 
-A place reaches ``radius_m`` around its point, or around its own ``radius_m`` where it has that column; a place that is an area is
-reached inside it. The border belongs to it. (m_1km of Subject Spaces, Example 7.)
+A place reaches ``radius_m`` around its point, or its own ``radius_m`` where it has that column; a place that is an area
+is reached inside it. The border belongs to it. (m_1km of Subject Spaces, Example 7.)
 """
 
 from __future__ import annotations
