@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workbench.datasets import ingest, load, to_geodataframe, to_trajectories, write_geoparquet
+from workbench.datasets import ingest, load, report_of, to_geodataframe, to_trajectories, write_geoparquet
 from workbench.datasets.quality import QualityWarning
 from workbench.errors import DataError
 
@@ -37,7 +37,7 @@ def test_t_drive_text_is_local_to_beijing_unless_another_zone_is_given(tmp_path)
     (tmp_path / "1.txt").write_text("1,2008-02-02 15:36:08,116.51172,39.92123\n")
     table = load(tmp_path / "1.txt")
     assert table["t"][0] == pd.Timestamp("2008-02-02 07:36:08", tz="UTC")
-    assert any("Asia/Shanghai" in note for note in table.attrs["report"].notes)
+    assert any("Asia/Shanghai" in note for note in report_of(table).notes)
     assert load(tmp_path / "1.txt", zone="UTC")["t"][0] == pd.Timestamp("2008-02-02 15:36:08", tz="UTC")
 
 
@@ -46,12 +46,12 @@ def test_cabs_that_run_backwards_in_time_are_sorted_and_counted(tmp_path):
     table = load(tmp_path / "new_abboip.txt")
     assert table["mobile"].unique().tolist() == ["abboip"]
     assert table["t"].is_monotonic_increasing
-    assert table.attrs["report"].out_of_order == 1
+    assert report_of(table).out_of_order == 1
 
 
 def test_porto_reads_lon_before_lat_every_fifteen_seconds_and_sets_broken_trips_aside(tmp_path):
-    names = ["TRIP_ID", "CALL_TYPE", "ORIGIN_CALL", "ORIGIN_STAND", "TAXI_ID", "TIMESTAMP", "DAY_TYPE", "MISSING_DATA", "POLYLINE"]
-    header = ",".join(f'"{name}"' for name in names) + "\n"
+    names = "TRIP_ID CALL_TYPE ORIGIN_CALL ORIGIN_STAND TAXI_ID TIMESTAMP DAY_TYPE MISSING_DATA POLYLINE"
+    header = ",".join(f'"{name}"' for name in names.split()) + "\n"
     (tmp_path / "train.csv").write_text(
         header
         + '"1","C","","","20000589","1372636858","A","False","[[-8.618643,41.141412],[-8.618499,41.141376]]"\n'
@@ -66,7 +66,7 @@ def test_porto_reads_lon_before_lat_every_fifteen_seconds_and_sets_broken_trips_
         [20000600, -8.6, 41.1, "4"],
     ]
     assert (table["t"][1] - table["t"][0]).total_seconds() == 15
-    assert table.attrs["report"].aside == {"row unreadable": 1}
+    assert report_of(table).aside == {"row unreadable": 1}
 
 
 def test_danish_ais_is_read_day_first_and_unavailable_positions_are_set_aside(tmp_path):
@@ -79,7 +79,7 @@ def test_danish_ais_is_read_day_first_and_unavailable_positions_are_set_aside(tm
     table = load(tmp_path / "aisdk_20210108.csv", max_bad_share=0.5)
     assert table["t"].tolist() == [pd.Timestamp("2021-01-08 00:00:05", tz="UTC")]
     assert table[["mobile", "sog_kn", "name"]].values.tolist() == [[219001559, 0.1, "MARIE"]]
-    assert table.attrs["report"].aside == {"outside the globe": 1}
+    assert report_of(table).aside == {"outside the globe": 1}
 
 
 GPX = """<?xml version="1.0"?>
@@ -97,7 +97,7 @@ def test_gpx_tracks_are_read_with_segments_and_points_without_time_are_set_aside
         ["Morning & ride", 8.2, 49.2, 1],
         ["Morning & ride", 8.1, 49.1, 1],
     ]
-    assert table.attrs["report"].aside == {"time unreadable": 1}
+    assert report_of(table).aside == {"time unreadable": 1}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_local_times_without_a_zone_are_refused_and_read_with_one(tmp_path):
     table = load(tmp_path / "a.csv", zone="Europe/Berlin", max_bad_share=0.9)
     # the second instant does not exist there, and the third happens twice
     assert table["t"].tolist() == [pd.Timestamp("2024-03-31 00:30", tz="UTC")]
-    assert table.attrs["report"].aside == {"time unreadable": 2}
+    assert report_of(table).aside == {"time unreadable": 2}
     with pytest.raises(DataError, match="are local"):
         load(pd.DataFrame({"mobile": [1], "t": pd.to_datetime(["2024-01-01"]), "x": [1.0], "y": [1.0]}))
 

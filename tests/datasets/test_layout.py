@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench.datasets import bucket_of, ingest, load, open_fixes
+from workbench.datasets import bucket_of, ingest, load, open_fixes, report_of
 from workbench.datasets.instants import settle
 from workbench.datasets.quality import CONFLICT, GLOBE, SPEED, ZERO, QualityWarning
 from workbench.errors import DataError
@@ -204,7 +204,7 @@ def test_a_killed_ingest_leaves_nothing_that_looks_complete_and_can_be_started_a
     script = textwrap.dedent(
         """
         import sys, time, pyarrow as pa
-        from workbench.datasets import ingest
+        from workbench.datasets import ingest, report_of
         def slow():
             yield pa.table({"mobile": [1], "t": [1], "x": [1.0], "y": [1.0]})
             print("reading", flush=True)
@@ -275,7 +275,7 @@ def test_ingested_fixes_can_be_ingested_again_with_other_buckets(tmp_path):
 def test_load_gives_pandas_in_order_with_the_report():
     table = load(SMALL)
     assert table["mobile"].tolist() == ["a", "a", "b"]
-    assert table.attrs["report"].rows == 3
+    assert report_of(table).rows == 3
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

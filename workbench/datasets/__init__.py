@@ -10,7 +10,9 @@ from workbench.datasets.formats import FORMATS
 from workbench.datasets.frames import to_geodataframe, to_trajectories, write_geoparquet
 from workbench.datasets.ingesting import ingest, load
 from workbench.datasets.layout import Fixes, bucket_of, is_ingested, open_fixes
-from workbench.datasets.quality import QualityWarning, Report
+from workbench.datasets.places import read_places, write_places
+from workbench.datasets.preparing import clip, prepare, resample, stop_table, stops, trips
+from workbench.datasets.quality import QualityWarning, Report, report_of
 
 __all__ = [
     "FORMATS",
@@ -18,11 +20,20 @@ __all__ = [
     "QualityWarning",
     "Report",
     "bucket_of",
+    "clip",
     "ingest",
     "is_ingested",
     "load",
     "open_fixes",
+    "prepare",
+    "read_places",
+    "report_of",
+    "resample",
+    "stop_table",
+    "stops",
     "to_geodataframe",
     "to_trajectories",
+    "trips",
     "write_geoparquet",
+    "write_places",
 ]

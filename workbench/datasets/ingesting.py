@@ -707,7 +707,7 @@ def _examples(work: Path) -> str:
 def load(source: Any, **options: Any) -> Any:
     """Fixes of a source small enough for memory, as a pandas table in the order of (mobile, t).
 
-    Takes what `ingest` takes; `table.attrs["report"]` says what became of the rows.
+    Takes what `ingest` takes; `report_of(table)` says what became of the rows.
 
     >>> load(pa.table({"mobile": [2, 1], "t": [1, 1], "lon": [0.0, 8.6], "lat": [50.0, 49.9]}), max_bad_share=0.5)
        mobile  t  lon   lat
@@ -718,5 +718,5 @@ def load(source: Any, **options: Any) -> Any:
     with TemporaryDirectory(prefix="workbench-load-") as folder:
         fixes = ingest(source, Path(folder) / "fixes", **{"buckets": 1, **options})
         table = fixes.to_pandas()
-        table.attrs["report"], table.attrs["crs"] = fixes.report, fixes.crs
+        table.attrs["report"], table.attrs["crs"] = fixes.report.as_dict(), fixes.crs
         return table

@@ -268,3 +268,9 @@ def _flags(values: Any) -> np.ndarray:
         if isinstance(values, pa.Array)
         else np.asarray(pc.fill_null(values, False).to_numpy(), dtype=bool)
     )
+
+
+def report_of(table: Any) -> Report:
+    """The report of a table that `load` or `read_places` gave; the table carries it as plain data, so that it can
+    be written."""
+    return Report.from_dict(table.attrs["report"])
