@@ -40,7 +40,7 @@ unit: setup
 
 notebooks: setup
 	@if [ -n "$$(find notebooks -name '*.ipynb' -not -path '*/.*' 2>/dev/null | head -n 1)" ]; then \
-	  set -x; $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -p no:doctest -o addopts="-ra --strict-markers" \
+	  set -x; $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -o addopts="-ra --strict-markers" \
 	    --nbval-lax --nbval-current-env --nbval-cell-timeout=300 \
 	    $$(test ! -f tests/notebooks/sanitize.cfg || echo --nbval-sanitize-with tests/notebooks/sanitize.cfg) notebooks; \
 	else echo "no notebooks yet"; fi
@@ -50,7 +50,7 @@ browser: setup
 	else echo "no browser tests yet"; fi
 
 lab: setup
-	$(BIN)/python -m jupyterlab
+	$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
 lock:
 	@sh tools/lock
