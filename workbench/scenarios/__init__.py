@@ -13,6 +13,11 @@ from workbench.model.scenario import Scenario
 
 BUILT_IN = {
     "proximity": "workbench.scenarios.proximity",
+    "coffee": "workbench.scenarios.coffee",
+    "traffic": "workbench.scenarios.traffic",
+    "fuel": "workbench.scenarios.fuel",
+    "dispatch": "workbench.scenarios.dispatch",
+    "friends": "workbench.scenarios.friends",
 }
 
 
