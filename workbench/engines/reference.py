@@ -10,6 +10,12 @@ no index, no cache, nothing incremental. It is slow, and it is the judge of ever
 * `Reference.M`: the pairs that match at an instant (4.6)
 * `Reference.timelines`: M over all evaluation instants, as maximal intervals (4.7)
 
+Departure: 4.7's formula for Q_P gives a set of sets, every set all of whose members match; its words, "the set of
+subscriptions that matches P", are what is meant. The same holds for Q_S.
+
+Departure: 4.7 opens with pairs "added to or removed from M" and names the deletion of a publication, but its list says
+nothing of what is removed. Here who was told of a match is told of its end, unless the subscription itself is gone.
+
 When M can change: at an instant with an update, and where a temporal term flips by itself. `Reference.moments` gives
 those instants, never every tick.
 """

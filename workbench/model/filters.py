@@ -20,6 +20,12 @@ Example 8 publishes no o_pref, and neither filter says how ``refuel_level`` meet
 the subscriber's own fuel has to lie in the subscriber's own refuel level,
 ``own.car["fuel"].within(own.pref["refuel_level"])``.
 
+Departure: Example 7 writes ``o_car m i_car`` without saying which m, and no formula says in which space σ its V is
+taken. Here every match names its relation and its space.
+
+Departure: by 4.3.3 a predicate is over variable regions of the other side only, yet every filter of the paper speaks
+of its owner's regions too (ℓ_car in f_S). Those are ``own``.
+
 Departure: the paper lets a variable take any region that is valid in the space; a bare location is valid in the space
 of shops (it shares their position) and would overlap every shop. So a variable takes regions by their
 declared space.

@@ -11,6 +11,9 @@ Departure: the paper gives a region that constrains no dimension of σ the empty
 set is contained in everything. Here such a region is *invalid* in σ, `values_in` is None, and it matches
 nothing in σ under any relation.
 
+Departure: 4.3 calls a region valid if V is not empty, which a constraint that leaves no value would make invalid too.
+Such a constraint is refused when it is written, so that a region is invalid in σ for one reason only.
+
 Departure: 5.1 asks whether i_shop is enclosed by o_coffee_shop "as the shopper enters the shop", but gives neither
 of the two a position. Constraints that are meant have to be said here: see the scenario ``coffee``.
 """

@@ -14,6 +14,12 @@ it is. Its distance asks only for the end points of the first interval, so it is
 interval that spans another one has both of its ends outside it, at a distance above 0, while the other way
 round the distance is 0. `distance` is the symmetric one that the text before Example 5 describes.
 
+Departure: overlap is said to be "touching each other in all dimensions" and defined by a common value. (1, 2) and
+[2, 3) touch and share none; here they do not overlap.
+
+Departure: nearest neighbour is said to be "the closest region" and defined by ≤, so that of several at the same
+distance each is one. Ties all match here too.
+
 Departure: nearest neighbour says "for all r not in {r1, r2}" without saying among which. Here: among the regions
 that the relation names; see `Nearest`.
 """

@@ -11,6 +11,10 @@ Departure: the paper's three degrees leave pairs without any, such as (product, 
 has all of the first's dimensions and more: not contained, not partial (the common dimensions are no *proper*
 subset of D_product), not unrelated. `degree` is None there, and `relationship` says so in words.
 
+Departure: by 4.1 a name identifies a dimension, by 4.2 a pair (name, type) does. Within a scenario one name has one
+type here. Homonyms are one dimension, as in Example 2, where a cake partially contains a user profile because both
+have a name.
+
 Departure: Example 1 gives location the dimensions x, y and z. That works here (``Space("location", x=float,
 y=float, z=float)``), but a disc is no product of intervals: the `location` of this module has one compound
 dimension ``position``, whose extents are shapes.
@@ -300,7 +304,7 @@ def degree(first: Space, second: Space) -> Degree | None:
     """How the first space contains the second: fully, partially, not at all; None where the paper gives no degree.
 
     Full containment comes first: of two spaces with the same dimensions each fully contains the other.
-    Partial containment and being unrelated are symmetric, full containment is a partial order.
+    Partial containment and being unrelated are symmetric; full containment is reflexive and transitive.
 
     >>> degree(Space("road", x=float, name=str), Space("city", x=float, mayor=str))
     <Degree.PARTIAL: 'p'>

@@ -14,6 +14,10 @@ infinities cancel out has no value, and every comparison with it is false. In pr
 Departure: the paper's ``i < j < now`` would let tau miss a match that begins right now, so that ``now - tau`` of
 someone who is just entering counted from the visit before; here j goes up to and including now.
 
+Departure: for "never" the paper returns 0. On a clock that starts at 1, ``now - 0 > 5 hours`` is false for the first
+five hours, and on one that starts in 1970 it is true: whether somebody who never drank coffee hears of it would depend
+on the origin of time. Here never is minus infinity, whatever the clock.
+
 Departure: tau of "any region" (o'_coffee_shop of 5.1) is the latest tau over those regions, removed ones included, and
 not the tau of their union: who steps from one coffee shop straight into another one has entered a coffee shop again.
 """

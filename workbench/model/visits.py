@@ -10,7 +10,12 @@ Only completed visits count (``pi <= now``), of all clients, ordered by (pi, tau
 fewer than n visits every comparison is false; so is one with the mean, least or greatest of no visit. ``window=d``
 takes the visits that ended at most d ago.
 
-Departure: the formula of 5.2 sums from j = n to j and divides by n; "the last n cars" is what its text says.
+Departure: the formula of 5.2 sums from j = n to j and divides by n; its text asks for a moving average,
+which is the mean over the last n here. It takes π - τ of each car whether or not the car has left: of one that came
+back and is still on [A, B] that is the (negative) time between two visits. Here a visit counts when it ends.
+
+Departure: 5.2 writes the publication as one formula, the message included. The section and the message are object
+regions here, the mean and ``ℓ < A`` the filter.
 """
 
 from __future__ import annotations
