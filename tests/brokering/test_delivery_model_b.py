@@ -19,9 +19,9 @@ from workbench.brokering.delivery import (
     Independent,
     MultiplicativeDecrease,
     Outages,
-    Overdue,
     Prompt,
     RandomSelection,
+    Receding,
     Rules,
     SquareRoot,
     Strategy,
@@ -179,11 +179,10 @@ def test_the_numbers_count_every_loss_and_the_connection_only_evident_ones() -> 
 def test_t_min_and_t_max_bound_what_is_planned() -> None:
     quiet = notified((0, "match", "p"))
     adaptive = Adaptive(t0_s=20, delta_s=20, t_max_s=50)
-    assert delivered(quiet, Independent(), adaptive, since=0, until=290).clients["checks"].tolist() == [
-        6
-    ]  # 20, 40, 50...
+    kept = delivered(quiet, Independent(), adaptive, since=0, until=290)
+    assert kept.clients["checks"].tolist() == [6]  # after 20, 40, then 50 each
     down = delivered(quiet, outages((0, 1000)), Prompt(t0_s=20, t_min_s=8, t_max_s=30), since=0, until=100)
-    assert down.clients["checks"].tolist() == [4]  # 20, then 16 and 30 (not 32) and 30 later
+    assert down.clients["checks"].tolist() == [3]  # after 20, then 30 each instead of 40
 
 
 def test_passive_arrivals_restart_the_interval_and_advance_i() -> None:
@@ -247,8 +246,8 @@ some_strategies = st.one_of(
     *[st.builds(kind, measured=st.booleans(), **bounds) for kind in (Constant, MultiplicativeDecrease, Adaptive)],
     st.builds(RandomSelection, a_s=st.just(3.0), b_s=st.just(11.0), **bounds),
     st.builds(Prompt, **bounds),
-    st.builds(SquareRoot, worth_s=st.just(10.0), horizon_s=st.just(40.0), **bounds),
-    st.builds(Overdue, patience=st.just(1.5), horizon_s=st.just(40.0), **bounds),
+    st.builds(Receding, growth=st.just(1.5), **bounds),
+    st.builds(SquareRoot, worth_s=st.just(0.5), **bounds),
 )
 some_rules = st.builds(
     Rules,

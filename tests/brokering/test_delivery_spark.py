@@ -13,8 +13,8 @@ from workbench.brokering.delivery import (
     Channel,
     GilbertElliott,
     Outages,
-    Overdue,
     RandomSelection,
+    Receding,
     Rules,
     SquareRoot,
     Strategy,
@@ -50,7 +50,7 @@ CASES: list[tuple[Channel, Strategy, Rules]] = [
     (GilbertElliott(0.05, bad_s=30, good_s=90, breaks=0.3, broker_side=0.5), Adaptive(), Rules(log=2)),
     (Outages(0.1, table=OUT), RandomSelection(), Rules(estimator="connection", spread_s=20)),
     (Outages(0.2, table=OUT, breaks=1.0), SquareRoot(), Rules(shed=(0.0, 0.3) * 400)),
-    (GilbertElliott(0.2), Overdue(), Rules(window_s=7)),
+    (GilbertElliott(0.2), Receding(), Rules(window_s=7)),
 ]
 
 
@@ -82,12 +82,9 @@ def test_a_client_cut_by_a_batch_is_delivered_whole(monkeypatch: pytest.MonkeyPa
 
     from workbench.brokering.delivery.delivered import Setting
 
-    told = stream(clients=5, size=200).sort_values(["subscription", "t", "kind", "publication"], ascending=[1, 1, 0, 1])
-    rank = told["kind"].map({"unmatch": 1, "match": 2}).astype("int8")
-    table = pa.Table.from_pandas(
-        told.assign(at_us=told["t"] * 10**6, rank=rank, end_us=pd.array([None] * len(told), "Int64")),
-        preserve_index=False,
-    )
+    told = stream(clients=5, size=200).sort_values("subscription")
+    turn = told["t"] * 10**6 * on_spark.TIES + told["kind"].map({"unmatch": 1, "match": 2})
+    table = pa.Table.from_pandas(told.assign(turn=turn), preserve_index=False)
     setting = Setting(GilbertElliott(0.2), Adaptive(), Rules(), 1, 0, 700 * 10**6)
     monkeypatch.setattr(on_spark, "RUN", 11)
     for size in (1, 3, 7, 1000):

@@ -14,15 +14,15 @@ from workbench.brokering.delivery.strategies import (
     Adaptive,
     Constant,
     MultiplicativeDecrease,
-    Overdue,
     Prompt,
     RandomSelection,
+    Receding,
     SquareRoot,
     Strategy,
 )
 
 __all__ = [
     "Channel", "Independent", "GilbertElliott", "Outages", "gaps",
-    "Strategy", "Adaptive", "MultiplicativeDecrease", "RandomSelection", "Constant", "Prompt", "SquareRoot", "Overdue",
+    "Strategy", "Adaptive", "MultiplicativeDecrease", "RandomSelection", "Constant", "Prompt", "Receding", "SquareRoot",
     "Rules", "Delivered", "delivered",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ SimPy model in `simulated.py` says the same with processes, and a test holds the
 must compute alike (draws, intervals, probabilities) is written once, here and in `draws.py`.
 
 Time is integer microseconds. Order of ties at one instant: an outage begins or ends, then unmatch, then match, then the
-check, then the broker's sweep for dead connections. Messages take no time.
+check, then the broker's sweep for dead connections. The members of one message need no order. Messages take no time.
 
 All formulas stand in this file because a compiled cache notices changes of its own file only.
 """
@@ -19,7 +19,7 @@ from numba import njit
 from workbench.brokering.delivery.draws import CHECK, INTERVAL, PASSIVE, START, uniforms
 
 # The strategies, and where the numbers of every strategy stand in its row; its own follow.
-CONSTANT, RANDOM, DECREASE, ADAPTIVE, PROMPT, SQUARE_ROOT, OVERDUE = range(7)
+CONSTANT, RANDOM, DECREASE, ADAPTIVE, PROMPT, RECEDING, SQUARE_ROOT = range(7)
 T0, T_MIN, T_MAX, MEASURED, OWN = range(5)
 ROW = OWN + 2
 # A channel as a row of numbers.
@@ -40,30 +40,33 @@ _MESSAGES, _LOST, _UNSENT, _BREAKS, _CHECKS, _FAILED, _OBSERVED, _STALE = range(
 SECOND_US = 1_000_000
 
 
+# What a client of our strategies remembers.
+GAP, SILENCE, MEDIAN, LOST, TOLD = range(5)
+MEMORY = 5
+
+
 @njit(cache=True)
-def _prompted(row, active, k, memory, interval):  # type: ignore[no-untyped-def]
-    """The shortest interval while a gap is known and not yet recovered, else the given one."""
+def _remember(t, k, active, memory):  # type: ignore[no-untyped-def]
+    """An unrecovered gap; the silence since the last news; the median gap and the share lost, forgetting slowly."""
+    silence = memory[SILENCE] + t
+    news = not active or k > 0
+    if news:
+        # A step up or down in equal ratio: the median, whatever the longest silences are.
+        memory[MEDIAN] = memory[MEDIAN] * 1.1 if silence > memory[MEDIAN] * (k + 1) else memory[MEDIAN] / 1.1
+        memory[LOST] = memory[LOST] * 0.98 + k
+        memory[TOLD] = memory[TOLD] * 0.98 + (k if active else k + 1)
+    memory[SILENCE] = 0.0 if news else silence
     if active:
-        memory[2] = 0.0
+        memory[GAP] = 0.0
     elif k > 0:
-        memory[2] = 1.0
-    return row[T_MIN] if memory[2] > 0 else interval
-
-
-@njit(cache=True)
-def _forgetting(memory, t, horizon, events):  # type: ignore[no-untyped-def]
-    """Events a second, older observations weighing less; rational, so that every machine computes the same."""
-    weight = horizon / (horizon + t)
-    memory[0] = memory[0] * weight + events
-    memory[1] = memory[1] * weight + t
-    return memory[0] / memory[1] if memory[1] > 0 else 0.0
+        memory[GAP] = 1.0
 
 
 @njit(cache=True)
 def planned(code, row, t, k, active, plan, u, memory):  # type: ignore[no-untyped-def]
     """The next interval in seconds after notification i came (`active`: by a check) t after i-1 with k losses.
 
-    `plan` is the interval that had been planned, u a draw in [0, 1), `memory` three numbers of the client's own.
+    `plan` is the interval that had been planned, u a draw in [0, 1), `memory` the client's own numbers.
     """
     previous = t if active or row[MEASURED] > 0 else plan
     if code == CONSTANT:
@@ -74,20 +77,21 @@ def planned(code, row, t, k, active, plan, u, memory):  # type: ignore[no-untype
         return row[T0] if k == 0 else row[OWN] * previous
     if code == ADAPTIVE:
         return previous + row[OWN + 1] if k == 0 else (1 + row[OWN] * k) / (k + 1) * previous
+    _remember(t, k, active, memory)
+    if memory[GAP] > 0:
+        return row[T_MIN]
     if code == PROMPT:
-        return _prompted(row, active, k, memory, row[T0])
-    if code == SQUARE_ROOT:
-        # Only losses that a check found: those that a later arrival showed were met by a check at once.
-        rate = _forgetting(memory, t, row[OWN + 1], k if active else 0)
-        return _prompted(row, active, k, memory, np.sqrt(2 * row[OWN] / rate) if rate > 0 else row[T_MAX])
-    rate = _forgetting(memory, t, row[OWN + 1], k if active else k + 1)
-    return _prompted(row, active, k, memory, row[OWN] / rate if rate > 0 else row[T_MAX])
+        return row[T0]
+    if code == RECEDING:
+        return row[T0] if memory[SILENCE] == 0 else row[OWN] * plan
+    step = np.sqrt(2 * row[OWN] * memory[TOLD] / (memory[LOST] * memory[MEDIAN])) if memory[LOST] > 0 else 1.0
+    return (memory[MEDIAN] + memory[SILENCE]) * step
 
 
 @njit(cache=True)
-def retried(code, row, plan, failed):  # type: ignore[no-untyped-def]
-    """The interval in seconds after the `failed`-th check in a row without an answer."""
-    return plan if code < PROMPT else min(row[T_MAX], row[T_MIN] * 2.0 ** min(failed, 60))
+def retried(code, row, plan):  # type: ignore[no-untyped-def]
+    """The interval in seconds after a check without an answer: the planned one again; ours double it, up to 2 t_0."""
+    return plan if code < PROMPT else 2.0 * min(plan, row[T0])
 
 
 @njit(cache=True)
@@ -119,6 +123,19 @@ def bad_probability(channel, bad, elapsed_us):  # type: ignore[no-untyped-def]
 def lag_us(seed, client, spread_us):  # type: ignore[no-untyped-def]
     """By how much a client's first check comes later than t_0, so that clients do not check in step."""
     return np.int64(uniforms(seed, client, 0, START)[0] * spread_us)
+
+
+@njit(cache=True)
+def in_turn(starts, sizes, turn):  # type: ignore[no-untyped-def]
+    """The order that sorts each client's rows by `turn`; most tables are in time order already, and cost one look."""
+    order = np.arange(turn.size)
+    for c in range(starts.size):
+        first, last = starts[c], starts[c] + sizes[c]
+        for j in range(first + 1, last):
+            if turn[j] < turn[j - 1]:
+                order[first:last] = first + np.argsort(turn[first:last], kind="mergesort")
+                break
+    return order
 
 
 @njit(cache=True)
@@ -189,7 +206,7 @@ def run(  # type: ignore[no-untyped-def]
                     load[window] += 1
                 if not arrives or (shed.size > 0 and dropped < shed[window]) or answer < p:
                     failed += 1
-                    plan = bounded_us(row, retried(code, row, plan / SECOND_US, failed))
+                    plan = bounded_us(row, retried(code, row, plan / SECOND_US))
                     due += plan
                     count[_FAILED] += 1
                     continue

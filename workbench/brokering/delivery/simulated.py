@@ -216,7 +216,7 @@ class Client:
             self.failed += 1
             self.count["failed"] += 1
             strategy = self.setting.strategy
-            interval = kernel.retried(strategy.code, self.row, self.plan / SECOND_US, self.failed)
+            interval = kernel.retried(strategy.code, self.row, self.plan / SECOND_US)
             self.plan = int(kernel.bounded_us(self.row, interval))
             self.due = self._now + self.plan
             return

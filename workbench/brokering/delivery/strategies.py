@@ -6,10 +6,11 @@ compiled formula that the recurrence, the SimPy model and the kernel share. Ever
 planned intervals in model (B) within [t_min, t_max], which the paper lacks: without them (4) grows without end and (5)
 falls to zero.
 
-The paper's: `Adaptive` (3), `MultiplicativeDecrease`, `RandomSelection`, `Constant`. Ours: `Prompt`, `SquareRoot`,
-`Overdue`. A passive notification whose number leaves a gap *proves* that the client's picture is stale, and one without
-a gap proves that it is not; ours check at once after the former and so need the clock only against losses that nothing
-followed.
+The paper's: `Adaptive` (3), `MultiplicativeDecrease`, `RandomSelection`, `Constant`. Ours: `Prompt`, `Receding`,
+`SquareRoot`. A passive notification whose number leaves a gap *proves* that something is missing; ours check at once
+then, and need the clock only against losses that nothing followed. How likely such a loss is depends on the silence
+since the last news, which is why (3), whose interval grows with every empty check, does well on streams; ours let it
+grow in proportion.
 
 Departure: "(3) is valid for active subscription notifications only" is read as in Figure 2, where the passive arrival C
 has its own t and k, and the check after it follows from them: (3) sets t_i if i turns out to be active, and t_{i-1} is
@@ -32,9 +33,9 @@ from workbench.brokering.delivery.kernel import (
     ADAPTIVE,
     CONSTANT,
     DECREASE,
-    OVERDUE,
     PROMPT,
     RANDOM,
+    RECEDING,
     ROW,
     SQUARE_ROOT,
     planned,
@@ -66,8 +67,8 @@ class Strategy:
 
     @property
     def memory(self) -> np.ndarray:
-        """What a client that begins remembers: (events, seconds, an unrecovered gap)."""
-        return np.zeros(3)
+        """What a client that begins remembers: no gap, no silence, a median gap of t_0, one loss in ten."""
+        return np.array([0.0, 0.0, self.t0_s, 1.0, 10.0])
 
     def after(self, t: float, k: int, active: bool = True, u: float = 0.5) -> float:
         """The interval planned by a client that begins and observes k losses in t seconds, before t_min and t_max.
@@ -130,7 +131,7 @@ class Adaptive(Strategy):
 
 @dataclass(frozen=True)
 class Prompt(Strategy):
-    """t_0 while no gap is known, t_min until a known gap is recovered; failed checks back off from t_min.
+    """t_0 while no gap is known, t_min until a known gap is recovered; a failed check is repeated after at most 2 t_0.
 
     >>> Prompt(t0_s=300).after(5, k=0, active=False), Prompt(t0_s=300).after(5, k=1, active=False)
     (300.0, 1.0)
@@ -140,54 +141,40 @@ class Prompt(Strategy):
 
 
 @dataclass(frozen=True)
-class SquareRoot(Strategy):
-    """`Prompt` with the interval that a check is worth: sqrt(2 worth / rate).
+class Receding(Strategy):
+    """`Prompt` whose interval grows `growth`-fold with every check that finds nothing: news comes after news.
 
-    If losses that nothing follows come at `rate`, an interval T costs about rate · T²/2 seconds of staleness and one
-    check; per second that is least at T = sqrt(2 worth / rate), where a check is worth `worth_s` seconds of staleness.
-    The rate is the client's own count, forgetting over `horizon_s`; it begins as one loss in t_0.
-
-    >>> SquareRoot(t0_s=20, worth_s=60, horizon_s=1e9).after(20, k=1)
-    48.989794...
+    >>> Receding(growth=2.0).after(20, k=0), Receding(growth=2.0).after(20, k=1)
+    (40.0, 20.0)
     """
 
-    code: ClassVar[int] = SQUARE_ROOT
-    worth_s: float = 60.0
-    horizon_s: float = 3600.0
+    code: ClassVar[int] = RECEDING
+    growth: float = 2.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self, "worth_s", "horizon_s")
-
-    @property
-    def memory(self) -> np.ndarray:
-        return np.array([1.0, self.t0_s, 0.0])
+        if not 1 <= self.growth < inf:
+            raise WorkbenchError(f"{self!r}: expected growth >= 1")
 
 
 @dataclass(frozen=True)
-class Overdue(Strategy):
-    """`Prompt` that checks after a silence of `patience` mean gaps between notifications, sent or lost.
+class SquareRoot(Strategy):
+    """`Prompt` whose intervals are those of least cost when a check is worth `worth_s` seconds of staleness.
 
-    The mean gap is the client's own estimate from the numbers, forgetting over `horizon_s`; it begins as t_0.
+    If a loss has the density r(x) at x after the last news, checks cost least where they stand 1 / sqrt(r(x) / 2 worth)
+    apart (Keller, *Optimum checking schedules for systems subject to random failure*, 1974). With gaps between
+    notifications that are beyond x with chance m / (m + x), of which a share p is lost, r = p m / (m + x)² and the
+    interval is (m + x) sqrt(2 worth / p m): it grows in proportion to the silence. p and m, the median gap, are the
+    client's own estimates from the numbers; they begin as 1/10 and t_0.
 
-    >>> Overdue(t0_s=20, patience=3.0, horizon_s=1e9).after(20, k=0, active=False)
-    60.0...
+    >>> SquareRoot(t0_s=20, worth_s=1.0).after(30, k=0)
+    50.0
     """
 
-    code: ClassVar[int] = OVERDUE
-    patience: float = 2.0
-    horizon_s: float = 3600.0
+    code: ClassVar[int] = SQUARE_ROOT
+    worth_s: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(self, "patience", "horizon_s")
-
-    @property
-    def memory(self) -> np.ndarray:
-        return np.array([1.0, self.t0_s, 0.0])
-
-
-def _positive(strategy: Strategy, *names: str) -> None:
-    for name in names:
-        if not 0 < getattr(strategy, name) < inf:
-            raise WorkbenchError(f"{strategy!r}: expected {name} > 0")
+        if not 0 < self.worth_s < inf:
+            raise WorkbenchError(f"{self!r}: expected worth_s > 0")
