@@ -185,7 +185,10 @@ def test_timed_transitions_on_the_way_are_sent_in_order():
     near = own.here.within(10, other.site, space=location)
     sites = publications("sites", rows="places", regions={"site": region(location, position=column.position)})
     dwell = subscriptions(
-        "dwell", rows="fixes", regions={"here": region(location, position=column.position)}, filter=held(near, seconds(5))
+        "dwell",
+        rows="fixes",
+        regions={"here": region(location, position=column.position)},
+        filter=held(near, seconds(5)),
     )
     broker = Broker(Scenario([location], [sites], [dwell]))
     broker.add("sites", "s", position=(0, 0), t=1)

@@ -1,7 +1,7 @@
 """The live, state-persistent broker (Subject Spaces, 4.7).
 
-It takes one operation at a time (add, update, remove a publication or subscription; move a client; advance the clock) and sends a message
-only when a pair joins or leaves M:
+It takes one operation at a time (add, update, remove a publication or subscription; move a client; advance
+the clock) and sends a message only when a pair joins or leaves M:
 
 =========================  =====================================  =========================================
 operation                  who is told                            what
@@ -15,19 +15,22 @@ remove S                   nobody
 anything that ends a pair  its subscription                       the set of publications that left, in one message
 =========================  =====================================  =========================================
 
-An operation without a time is an instant of its own and answers at once. With explicit times, an instant stays open until `Broker.advance`
-or a later operation closes it, and nothing about it is sent before; of two updates of one thing at one instant the last counts.
-Transitions that time alone brings about are sent in their order on the way. Going back in time is an error.
+An operation without a time is an instant of its own and answers at once. With explicit times, an instant stays
+open until `Broker.advance` or a later operation closes it, and nothing about it is sent before; of two updates of
+one thing at one instant the last counts. Transitions that time alone brings about are sent in their order on the
+way. Going back in time is an error.
 
 A refused operation changes nothing.
 
-Departure: the paper lists who is told of pairs that are *added* to M, and says only in its first sentence that removals from M are
-told too. Here an unmatch goes to the subscription in all cases but the removal of the subscription itself.
+Departure: the paper lists who is told of pairs that are *added* to M, and says only in its first sentence that
+removals from M are told too. Here an unmatch goes to the subscription in all cases but the removal of the
+subscription itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -117,39 +120,47 @@ class Broker:
 
     # -- operations ------------------------------------------------------------------------------------
 
-    def add(self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any) -> list[Message]:
+    def add(
+        self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any
+    ) -> list[Message]:
         """Add the publication or subscription of a client; its cells are those of the client's row."""
-        found = self._population(population)
-        party = Party(found.name, Client(found.table, id))
-        if self._exists(party):
-            raise UpdateError(f"{party} exists already; update it, or remove it first")
-        return self._operate(t, self._change(party.client, cells, begin=(found.name,), filters=self._filters(found, filter)))
+        with self._instant(t) as messages:
+            found = self._population(population)
+            party = Party(found.name, Client(found.table, id))
+            if self._exists(party):
+                raise UpdateError(f"{party} exists already; update it, or remove it first")
+            change = self._change(party.client, cells, begin=(found.name,), filters=self._filters(found, filter))
+            return messages + self._stage(change, t)
 
     def update(
         self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any
     ) -> list[Message]:
         """Change cells of a client's row, or the filter of one of its publications or subscriptions."""
-        party = self._existing(population, id)
-        filters = self._filters(self._population(population), filter)
-        return self._operate(t, self._change(party.client, cells, filters=filters))
+        with self._instant(t) as messages:
+            party = self._existing(population, id)
+            filters = self._filters(self._population(population), filter)
+            return messages + self._stage(self._change(party.client, cells, filters=filters), t)
 
     def remove(self, population: str, id: Any, *, t: Any = None) -> list[Message]:
         """Remove a publication (whom it matched is told) or a subscription (nobody is told)."""
-        party = self._existing(population, id)
-        return self._operate(t, Change(party.client, end=(party.population,)))
+        with self._instant(t) as messages:
+            party = self._existing(population, id)
+            return messages + self._stage(Change(party.client, end=(party.population,)), t)
 
     def move(self, client: Any, position: Any = None, *, t: Any = None, **cells: Any) -> list[Message]:
         """Move a client, once for all its publications and subscriptions; ``client`` is an id, or (table, id)."""
-        if position is not None:
-            cells = {**cells, "position": position}
-        return self._operate(t, self._change(self._client(client), cells))
+        with self._instant(t) as messages:
+            if position is not None:
+                cells = {**cells, "position": position}
+            return messages + self._stage(self._change(self._client(client), cells), t)
 
     def profile(self, table: str, id: Any, *, t: Any = None, **cells: Any) -> list[Message]:
         """Change the row of a table of profiles."""
-        known = {p.profiles for p in self.scenario.populations if p.profiles}
-        if table not in known:
-            raise UpdateError(f"no population joins profiles {table!r}; {did_you_mean(table, known)}")
-        return self._operate(t, self._change(Client(table, id), cells))
+        with self._instant(t) as messages:
+            known = {p.profiles for p in self.scenario.populations if p.profiles}
+            if table not in known:
+                raise UpdateError(f"no population joins profiles {table!r}; {did_you_mean(table, known)}")
+            return messages + self._stage(self._change(Client(table, id), cells), t)
 
     def advance(self, t: Any) -> list[Message]:
         """Let time pass up to and including t: closes the open instant, and sends what time alone brings about."""
@@ -163,13 +174,13 @@ class Broker:
         return self._close_until(until)
 
     def ask(self, population: str, id: Any = "?", **cells: Any) -> list[Content]:
-        """Ask once: the publications that a subscription would match right now. Nothing is kept and nobody else is told."""
+        """The publications that a subscription would match right now; nothing is kept, nobody else is told."""
         found = self._population(population)
         if found.role != SUBSCRIPTION:
             raise UpdateError(f"{population!r} are publications; ask with a subscription")
         change = self._change(Client(found.table, id), cells, begin=(found.name,))
         now = self._closed if self._closed is not None else 0
-        self._validated(change, now)
+        self._try(now, change)
         fork = self._history.fork()
         fork.apply(now, [change])
         reference = Reference(self.scenario, fork, self.clock, self.metric)
@@ -205,25 +216,46 @@ class Broker:
 
     # -- instants ----------------------------------------------------------------------------------------
 
-    def _operate(self, t: Any, change: Change) -> list[Message]:
-        """Stage a change at its instant; close what lies before, and the instant itself where no time was given."""
-        if t is None:
-            latest = [i for i in (self._closed, self._open) if i is not None]
-            instant = max(latest) + 1 if latest else 1
-        else:
-            instant = self._ticks(t)
-            self._check_order(instant)
-        self._validated(change, instant)
-        # From here on nothing can fail: what came before is closed, then the change is staged.
-        messages = self._close_until(instant - 1) if self._open != instant else []
-        self._open = instant
-        self._staged[change.client] = self._merged(self._staged.get(change.client), change)
-        return messages + (self._close_until(instant) if t is None else [])
+    @contextmanager
+    def _instant(self, t: Any) -> Iterator[list[Message]]:
+        """Open the instant of an operation, closing what lies before; an error inside leaves the broker as it was."""
+        history = self._history.fork()
+        before = (self._closed, self._open, dict(self._staged), self._matching, dict(self._expiry), list(self._log))
+        try:
+            if t is None:
+                latest = [i for i in (self._closed, self._open) if i is not None]
+                instant = max(latest) + 1 if latest else 1
+            else:
+                instant = self._ticks(t)
+                self._check_order(instant)
+            messages = self._close_until(instant - 1) if self._open != instant else []
+            self._open = instant
+            yield messages
+        except BaseException:
+            self._history = history
+            self._closed, self._open, self._staged, self._matching, self._expiry, self._log = before
+            raise
+
+    def _stage(self, change: Change, t: Any) -> list[Message]:
+        """Add a change to the open instant; close the instant where the operation had no time."""
+        assert self._open is not None
+        staged = self._merged(self._staged.get(change.client), change)
+        self._try(self._open, staged)
+        self._staged[change.client] = staged
+        return self._close_until(self._open) if t is None else []
+
+    def _try(self, t: int, change: Change) -> None:
+        """Apply a change to a copy: what cannot be a region is refused before anything is changed."""
+        first = [] if self._history.instants else list(self._singles.values())
+        try:
+            self._history.fork().apply(t, [*first, change])
+        except (ScenarioError, TypeError, ValueError) as error:
+            raise UpdateError(f"{change.client}: {error}") from None
 
     def _check_order(self, instant: int) -> None:
         if self._closed is not None and instant <= self._closed:
             raise UpdateError(
-                f"time goes back: {self.clock.shown(instant)} is not after {self.clock.shown(self._closed)}, which is closed"
+                f"time goes back: {self.clock.shown(instant)} is not after the closed {self.clock.shown(self._closed)}"
             )
         if self._open is not None and instant < self._open:
             raise UpdateError(
@@ -231,7 +263,7 @@ class Broker:
             )
 
     def _merged(self, staged: Change | None, change: Change) -> Change:
-        """Two changes of one client at one instant: the last value counts, and an end that is taken back is an update."""
+        """Two changes of one client at one instant: the last value counts; an end taken back is an update."""
         if staged is None:
             return change
         begin, end = dict.fromkeys(staged.begin), dict.fromkeys(staged.end)
@@ -355,8 +387,10 @@ class Broker:
         except ScenarioError as error:
             raise UpdateError(str(error)) from None
 
-    def _party(self, populations: tuple[Population, ...], name: Any) -> Party:
-        known = {self._name(party): party for p in populations for party in self._history.ever(p.name, self._closed or 0)}
+    def _party(self, populations: Sequence[Population], name: Any) -> Party:
+        known = {
+            self._name(party): party for p in populations for party in self._history.ever(p.name, self._closed or 0)
+        }
         if name not in known:
             raise UpdateError(f"there is no {populations[0].role} {name!r}; {did_you_mean(str(name), map(str, known))}")
         return known[name]
@@ -442,19 +476,12 @@ class Broker:
         elif set(names) <= set(values):
             values["position"] = point(values[names[0]], values[names[1]], values.get("z", 0.0))
         place = values.get("position")
-        if place is not None and self.metric == WGS84 and (max(map(abs, place.ys)) > 90 or max(map(abs, place.xs)) > 180):
+        if (
+            place is not None
+            and self.metric == WGS84
+            and (max(map(abs, place.ys)) > 90 or max(map(abs, place.xs)) > 180)
+        ):
             raise UpdateError(f"{place!r} lies outside the globe; a position is (lon, lat) in degrees")
-
-    def _validated(self, change: Change, instant: int) -> None:
-        """Try the change on a copy; what cannot be a region is refused before anything is changed."""
-        trial = self._history.fork()
-        staged = self._staged.get(change.client) if self._open == instant else None
-        start = {} if trial.instants else dict(self._singles)
-        start[change.client] = self._merged(staged, change)
-        try:
-            trial.apply(max(instant, trial.instants[-1]) if trial.instants else instant, start.values())
-        except (ScenarioError, TypeError, ValueError) as error:
-            raise UpdateError(f"{change.client}: {error}") from None
 
 
 def _order(party: Party) -> tuple[str, str, Any]:
