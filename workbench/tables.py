@@ -176,7 +176,9 @@ def _ticks(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.Ser
     known = column.dropna()
     if pd.api.types.is_bool_dtype(column):
         raise DataError("t is Boolean; expected integers or timestamps")
-    if pd.api.types.is_integer_dtype(column) or known.empty:
+    if known.empty:  # of whatever type
+        return pd.Series(pd.NA, index=column.index, dtype="Int64"), integers
+    if pd.api.types.is_integer_dtype(column):
         return column.astype("Int64"), integers
     if pd.api.types.is_float_dtype(column):
         if not np.all(known == np.floor(known)):
