@@ -109,10 +109,10 @@ def test_text_that_is_a_whole_number_lies_in_the_bucket_of_the_number():
 
 def test_the_hash_is_the_published_one():
     # FNV-1a of "a" is af63dc4c8601ec8c; the first output of SplitMix64 seeded with 0 is e220a8397b1dcdaf
-    from workbench.datasets.layout import _fnv, _mix
+    from workbench.datasets.layout import _fnv, mix64
 
     assert hex(_fnv(pa.array(["a"]))[0]) == "0xaf63dc4c8601ec8c"
-    assert hex(_mix(np.array([0]))[0]) == "0xe220a8397b1dcdaf"
+    assert hex(mix64(np.array([0]))[0]) == "0xe220a8397b1dcdaf"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ what was ingested: manifest, bucket files, what was set aside
 
 """
 
+from workbench.datasets.city import City
 from workbench.datasets.formats import FORMATS
 from workbench.datasets.frames import to_geodataframe, to_trajectories, write_geoparquet
 from workbench.datasets.ingesting import ingest, load
@@ -16,6 +17,7 @@ from workbench.datasets.quality import QualityWarning, Report, report_of
 
 __all__ = [
     "FORMATS",
+    "City",
     "Fixes",
     "QualityWarning",
     "Report",

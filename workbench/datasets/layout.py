@@ -43,7 +43,8 @@ HASH = "splitmix64 of int64; splitmix64(fnv1a64(utf8)) of other text"
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 
-def _mix(values: np.ndarray) -> np.ndarray:
+def mix64(values: np.ndarray) -> np.ndarray:
+    """The next output of SplitMix64 for each state."""
     z = values.astype(np.uint64)
     with np.errstate(over="ignore"):
         z = z + np.uint64(0x9E3779B97F4A7C15)
@@ -68,11 +69,11 @@ def _fnv(text: pa.Array) -> np.ndarray:
 def hash_ids(ids: pa.Array) -> np.ndarray:
     """The 64-bit hash of each id."""
     if pa.types.is_integer(ids.type):
-        return _mix(ids.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.int64))
+        return mix64(ids.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.int64))
     hashed = np.empty(len(ids), np.uint64)
     whole = pc.match_substring_regex(ids, _WHOLE).to_numpy(zero_copy_only=False).astype(bool)
-    hashed[whole] = _mix(ids.filter(pa.array(whole)).cast(pa.int64()).to_numpy(zero_copy_only=False))
-    hashed[~whole] = _mix(_fnv(ids.filter(pa.array(~whole))))
+    hashed[whole] = mix64(ids.filter(pa.array(whole)).cast(pa.int64()).to_numpy(zero_copy_only=False))
+    hashed[~whole] = mix64(_fnv(ids.filter(pa.array(~whole))))
     return hashed
 
 
