@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -46,6 +47,88 @@ def doctor(
 
     findings = examine(start_spark=spark)
     raise typer.Exit(report(findings))
+
+
+@app.command()
+def ingest(
+    source: Annotated[str, typer.Argument(help="A file, folder, zip or tar as it was downloaded.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
+    format: Annotated[str | None, typer.Option(help="The format of the source; guessed when it is not given.")] = None,
+    zone: Annotated[str | None, typer.Option(help="The zone of local times without one, such as Asia/Shanghai.")] = None,
+    buckets: Annotated[int | None, typer.Option(help="How many files to write; chosen by size when not given.")] = None,
+    max_bad_share: Annotated[float, typer.Option(help="Fail above this share of unusable rows.")] = 0.05,
+    max_speed_mps: Annotated[float | None, typer.Option(help="Set aside fixes that need a higher speed.")] = None,
+    engine: Annotated[str, typer.Option(help="local, or spark for sources of many files.")] = "local",
+    overwrite: Annotated[bool, typer.Option(help="Replace the folder if it exists.")] = False,
+) -> None:
+    """Write fixes as sorted, bucketed Parquet with a manifest; every row is kept, collapsed or set aside."""
+    from workbench import datasets
+
+    written = datasets.ingest(
+        source, out, format=format, zone=zone, buckets=buckets, max_bad_share=max_bad_share,
+        max_speed_mps=max_speed_mps, engine=engine, overwrite=overwrite,
+    )  # fmt: skip
+    typer.echo(written)
+
+
+@app.command()
+def replay(
+    scenario: Annotated[str, typer.Argument(help="A built-in one, module:function, or a .py file with scenario().")],
+    fixes: Annotated[Path, typer.Option(help="Fixes: Parquet, CSV, or an ingested folder.")],
+    out: Annotated[Path, typer.Option(help="The folder for timelines, notifications and metrics.")],
+    places: Annotated[Path | None, typer.Option(help="Places: Parquet, CSV or GeoJSON.")] = None,
+    parameter: Annotated[list[str] | None, typer.Option("-p", help="name=value, as often as needed.")] = None,
+    until: Annotated[str | None, typer.Option(help="Where it ends; by default the last instant of the data.")] = None,
+    zone: Annotated[str | None, typer.Option(help="The zone of local times without one.")] = None,
+    engine: Annotated[str, typer.Option(help="reference, local or spark.")] = "local",
+) -> None:
+    """Replay a scenario over fixes and places, and write who was told what and when."""
+    from workbench.replay import replay
+
+    at = int(until) if until is not None and until.lstrip("-").isdigit() else until
+    done = replay(scenario, fixes, places, engine, settings(parameter or []), until=at, zone=zone)
+    typer.echo(done)
+    folder = done.save(out)
+    for name in ("timelines.parquet", "notifications.parquet", "metrics.json"):
+        typer.echo(folder / name)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for what it writes.")] = Path("demo"),
+) -> None:
+    """Run the main job on embedded data, and print where its tables are."""
+    from workbench.demo import demo
+
+    typer.echo(demo(out))
+
+
+def settings(given: list[str]) -> dict[str, Any]:
+    """``name=value`` pairs as parameters: numbers and true/false are read as such.
+
+    >>> settings(["radius_m=300", "brand=shell", "strict=true"])
+    {'radius_m': 300, 'brand': 'shell', 'strict': True}
+    """
+    found: dict[str, Any] = {}
+    for pair in given:
+        name, sign, text = pair.partition("=")
+        if not sign or not name:
+            raise WorkbenchError(f"-p {pair}: expected name=value")
+        if name in found:
+            raise WorkbenchError(f"-p {name} is given twice")
+        found[name] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def main() -> None:

@@ -12,10 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import wraps
 from typing import Any
 
-MISSING = object()
+
+class _Missing(Enum):
+    """A value of its own that stays the same one in another process."""
+
+    MISSING = "missing"
+
+
+MISSING = _Missing.MISSING
 """What filling gives where a column that is needed is null or absent."""
 
 

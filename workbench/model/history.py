@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from workbench.errors import ScenarioError
 from workbench.model.columns import is_null
 from workbench.model.filters import Filter
 from workbench.model.pubsub import Population
@@ -175,6 +176,9 @@ class History:
             population = self.scenario.population(name)
             profile = states.get(Client(population.profiles, client.id)) if population.profiles else None
             row = {**(profile.values if profile else {}), **state.values}
-            regions = {label: template.fill(row) for label, template in population.regions}
+            try:
+                regions = {label: template.fill(row) for label, template in population.regions}
+            except ScenarioError as error:
+                raise ScenarioError(f"{client}: {error}") from None
             instances[name] = instance._replace(regions=regions)
         return State(state.values, instances)

@@ -214,7 +214,10 @@ def _chains(kind: str, chains: list[list[Coordinates]]) -> Shape:
 
 
 def _finite_number(value: Any, name: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ScenarioError(f"{name} = {value!r}; expected a number") from None
     if not math.isfinite(number):
         raise ScenarioError(f"{name} = {value!r}; expected a finite number")
     return number
