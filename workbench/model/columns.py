@@ -92,7 +92,7 @@ def fillable(constructor: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(constructor)
     def make(*arguments: Any, **options: Any) -> Any:
         if any(isinstance(a, Blank) for a in arguments):
-            return Made(constructor, arguments, tuple(sorted(options.items())))
+            return Made(make, arguments, tuple(sorted(options.items())))
         return constructor(*arguments, **options)
 
     return make

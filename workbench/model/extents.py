@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias
 
 import portion
@@ -66,14 +67,18 @@ class ValueSet:
         return f"all but {inner}" if self.complement else inner
 
 
-class _Anywhere:
-    """The whole domain of a position."""
+class _Anywhere(Enum):
+    """The whole domain of a position: one value, also in another process."""
+
+    ANYWHERE = "anywhere"
 
     def __repr__(self) -> str:
         return "anywhere"
 
+    __str__ = __repr__
 
-ANYWHERE = _Anywhere()
+
+ANYWHERE = _Anywhere.ANYWHERE
 Extent: TypeAlias = Interval | ValueSet | Shape | _Anywhere
 
 
