@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import shapely
 
-from workbench.errors import DataError, did_you_mean, raise_all
+from workbench.errors import DataError, ScenarioError, did_you_mean, raise_all
 from workbench.geometry import PLANAR, WGS84
 from workbench.model.clock import Clock
 from workbench.model.columns import MISSING, Blank, Column, Made, is_null
@@ -301,8 +302,6 @@ def _comparable(value: Any) -> Any:
 
 def _geometry(value: Any) -> Any:
     """A geometry cell: shapely, WKB, WKT or GeoJSON."""
-    import shapely
-
     if isinstance(value, bytes):
         return shapely.from_wkb(value)
     if isinstance(value, Mapping):
@@ -484,7 +483,10 @@ def _cells(record: Mapping[str, Any], rows: Rows, position_required: bool) -> di
             z = record.get("z") if rows.metric == PLANAR else None
             position = point(x, y, 0.0 if is_null(z) else z)  # type: ignore[arg-type]
     if position is None and rows.geometry and not is_null(record["geometry"]):
-        position = shape(_geometry(record["geometry"]))
+        try:
+            position = shape(_geometry(record["geometry"]))
+        except (ScenarioError, ValueError, shapely.errors.ShapelyError) as error:
+            raise DataError(f"{rows.table}: the geometry of {record['id']!r} cannot be used: {error}") from None
     if position is not None:
         cells["position"] = position
     elif position_required:

@@ -190,7 +190,7 @@ def test_dispatch_a_third_units_status_and_move_change_what_a_site_hears():
 
 
 def test_friends_meet_by_profile_context_and_preference_without_jitter_and_never_themselves():
-    """Near from 200 m on, until more than 250 m apart. ann is a tourist and seeks guides; bob is a guide and seeks anybody.
+    """Near from 200 m, until more than 250 m apart. ann is a tourist who seeks guides, bob a guide who seeks anybody.
 
     1 300 m apart: nothing.                       2 200 m: near; bob is in a meeting, so only bob hears, of ann.
     3 bob is free: ann hears of bob.              4 240 m: beyond near_m, not beyond far_m: nothing.

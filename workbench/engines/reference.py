@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from workbench.errors import DataError, ScenarioError
 from workbench.model.clock import NEVER, Clock
 from workbench.model.extents import Extent, compare, encloses
 from workbench.model.filters import (
@@ -401,7 +402,10 @@ def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
     history = History(data.scenario)
     for t, batch in updates.items():
         if t <= until:
-            history.apply(t, batch)
+            try:
+                history.apply(t, batch)
+            except ScenarioError as error:
+                raise DataError(f"at t = {data.clock.shown(t)}, {error}") from None
     reference = Reference(data.scenario, history, data.clock, data.metric)
     names = (naming(data.scenario.publications), naming(data.scenario.subscriptions))
     rows = [
