@@ -41,7 +41,8 @@ def _cell(text: str) -> Any:
 
 
 def _series(name: str, cells: list[Any]) -> Any:
-    return pd.array(cells, dtype="Int64") if name == "t" and not any(isinstance(c, str) for c in cells) else cells
+    whole = name == "t" and all(c is None or isinstance(c, int) for c in cells)
+    return pd.array(cells, dtype="Int64") if whole else cells
 
 
 def played(scenario: Any, fixes: Any, places: Any = None, **options: Any) -> Replay:

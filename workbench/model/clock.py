@@ -65,7 +65,10 @@ class Clock:
                     f"time {str(instant)!r} has no zone; write one (…Z, …+08:00), or state it with zone="
                 )
             stamp = stamp.tz_localize(self.zone)
-        return int(stamp.tz_convert("UTC").as_unit(self.unit).asm8.astype("int64"))
+        try:
+            return int(stamp.tz_convert("UTC").as_unit(self.unit, round_ok=False).asm8.astype("int64"))
+        except ValueError:
+            raise DataError(f"time {str(instant)!r} is finer than the tick of {self.tick}") from None
 
     def shown(self, ticks: int) -> Any:
         """An instant as the data writes it.
