@@ -234,7 +234,7 @@ def test_geodataframes_go_out_and_come_back(tmp_path):
     with pytest.raises(DataError, match="no coordinate reference system"):
         load(frame.set_crs(None, allow_override=True))
     with pytest.raises(DataError, match="fixes are points, the GeoDataFrame holds Polygon"):
-        load(frame.set_geometry(frame.geometry.buffer(1)))
+        load(frame.to_crs("EPSG:32632").buffer(1).to_frame("geometry"))
 
 
 def test_moving_pandas_goes_out_and_comes_back_and_says_what_it_cannot_carry():

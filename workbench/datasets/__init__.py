@@ -7,6 +7,7 @@ what was ingested: manifest, bucket files, what was set aside
 """
 
 from workbench.datasets.city import City
+from workbench.datasets.describing import Description, describe
 from workbench.datasets.formats import FORMATS
 from workbench.datasets.frames import to_geodataframe, to_trajectories, write_geoparquet
 from workbench.datasets.ingesting import ingest, load
@@ -18,11 +19,13 @@ from workbench.datasets.quality import QualityWarning, Report, report_of
 __all__ = [
     "FORMATS",
     "City",
+    "Description",
     "Fixes",
     "QualityWarning",
     "Report",
     "bucket_of",
     "clip",
+    "describe",
     "ingest",
     "is_ingested",
     "load",

@@ -548,7 +548,6 @@ def _run(
             "zone": resolved.reading.zone,
             "files": len(resolved.members),
         }
-        crs = crs or resolved.form.crs
         if is_ingested(Path(source)):
             crs = open_fixes(Path(source)).crs
         if engine == "spark":

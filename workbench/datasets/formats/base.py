@@ -73,7 +73,6 @@ class Format:
     read: Callable[[Opened, Reading], Iterator[pa.Table]]
     zone: str | None = None
     box: tuple[float, float, float, float] | None = None
-    crs: str | None = "EPSG:4326"
     side: Callable[[Source, Reading], Any] | None = None
     resolve: Callable[[Source, Reading], tuple[Reading, list[str]]] | None = None
     notes: tuple[str, ...] = field(default=())

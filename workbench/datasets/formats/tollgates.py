@@ -164,7 +164,6 @@ FORMAT = Format(
     knows=lambda _, head: b"travel_seq" in head.split(b"\n")[0] and b"tollgate_id" in head.split(b"\n")[0],
     read=read,
     zone=ZONE,
-    crs=None,
     notes=("of the passages of one vehicle in one second only the last is a fix, the others are set aside",),
 )
 
