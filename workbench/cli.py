@@ -103,6 +103,37 @@ def demo(
     typer.echo(demo(out))
 
 
+@app.command()
+def run(
+    notebook: Annotated[Path, typer.Argument(help="A notebook, or the config.toml of an experiment.")],
+    p: Annotated[list[str] | None, typer.Option("-p", help="A parameter of the notebook: name=value.")] = None,
+    parameters: Annotated[Path | None, typer.Option(help="A YAML file of parameters.")] = None,
+    sweep: Annotated[list[str] | None, typer.Option(help="Run for each value: name=v1,v2,...")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time; 2 to 4 are sensible.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs; for a config.toml, runs beside it.")] = None,
+    help_parameters: Annotated[bool, typer.Option("--help-parameters", help="List the parameters and exit.")] = False,
+) -> None:
+    """Run a notebook for one or many values of its parameters; the same command continues what was interrupted."""
+    from workbench.experiments import load_sweep
+    from workbench.experiments.showing import listing, run_and_tell
+
+    if help_parameters:
+        typer.echo(listing(load_sweep(notebook).declared))
+        return
+    if out is None and notebook.suffix != ".toml":
+        raise WorkbenchError("--out is missing; name the folder for the runs")
+    planned = load_sweep(notebook, file=parameters, texts=p or [], sweep_texts=sweep or [])
+    raise typer.Exit(run_and_tell(planned, out or notebook.parent / "runs", jobs))
+
+
+@app.command()
+def compare(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of runs.")]) -> None:
+    """Make one page over the runs of a folder: tables, plots, links to the runs."""
+    from workbench.experiments import compare as make_page
+
+    typer.echo(make_page(folder))
+
+
 def settings(given: list[str]) -> dict[str, Any]:
     """``name=value`` pairs as parameters: numbers and true/false are read as such.
 
