@@ -55,9 +55,9 @@ from workbench.datasets.quality import (
 )
 from workbench.errors import DataError
 
-BATCH_ROWS = 1 << 19
-PENDING_BYTES = 256 << 20
-BUCKET_BYTES = 64 << 20
+BATCH_ROWS = 1 << 18
+PENDING_BYTES = 64 << 20
+BUCKET_BYTES = 32 << 20
 MAX_BAD_SHARE = 0.05
 _FIRST = ("mobile", "t", "lon", "lat", "x", "y", "z")
 
@@ -254,6 +254,7 @@ class Scatter:
                     self._writers[bucket] = (table.schema, writer)
                 writer.write_table(table)
         self.pending, self._bytes = {}, 0
+        pa.default_memory_pool().release_unused()  # else the allocator keeps several times what is in use
 
     def close(self) -> Receipt:
         """The receipt; the rows set aside are written, the pending ones stay where they are."""
@@ -444,7 +445,7 @@ def _buckets(size: int) -> int:
     """Enough buckets that each stays small, a power of two.
 
     >>> _buckets(1_000), _buckets(10 << 30)
-    (4, 256)
+    (4, 512)
     """
     return min(1024, max(4, 1 << math.ceil(math.log2(max(1, size / BUCKET_BYTES)))))
 
