@@ -6,8 +6,6 @@ everything else is read off.
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import json
 import os
 import shutil
@@ -22,16 +20,20 @@ from typing import Any
 
 import pandas as pd
 
-from workbench import scenarios, tables
+from workbench import tables
 from workbench.engines.explain import Explanation, explain
 from workbench.engines.reference import Reference
-from workbench.errors import DataError, ScenarioError, did_you_mean, raise_all
+from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
+from workbench.model.filters import Match
 from workbench.model.history import Client, History, Party
 from workbench.model.pubsub import Population
+from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
+from workbench.scenarios import resolve
 
 ENGINES = ("reference", "local", "spark")
+Run = tuple[Any, Any, dict[str, Any], Callable[[Sequence[Any] | None], tables.Inputs]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,41 +49,28 @@ class Replay:
     timelines: Any
     notifications: Any
     metrics: dict[str, Any]
-    data: tables.Inputs
+    inputs: Callable[[Sequence[Any] | None], tables.Inputs]
+    """the tables that were replayed: of the mobiles that are named, or of all"""
+
+    @cached_property
+    def data(self) -> tables.Inputs:
+        """All the tables that were replayed, in this process."""
+        return self.inputs(None)
 
     def explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
         """Both filters of a pair at one instant, with the truth value and the measured quantity at every node."""
-        pair = (
-            _party(self.scenario.publications, publication),
-            _party(self.scenario.subscriptions, subscription),
-        )
-        t = self.data.clock.ticks(at)
-        return explain(self._reference(pair, t), *pair, t)
-
-    def _reference(self, pair: tuple[Party, Party], until: int) -> Reference:
-        """The reference engine over as much of the history as the pair's filters can see."""
+        sides = ((self.scenario.publications, publication), (self.scenario.subscriptions, subscription))
+        everybody = _sees_others(self.scenario)
+        data = self.data if everybody else self.inputs([_id_of(*side) for side in sides])
+        pair = [_party(*side, data) for side in sides]
+        t = data.clock.ticks(at)
+        clients = {party.client.id for party in pair}
         history = History(self.scenario)
-        seen = {party.client.table for party in pair if self._sees_others()}
-        ids = {party.client.id for party in pair}
-        for t, changes in self._changes.items():
-            if t > until:
-                break
-            relevant = [c for c in changes if seen or c.client.id in ids]
-            if relevant:
-                history.apply(t, relevant)
-        return Reference(self.scenario, history, self.data.clock, self.data.metric)
-
-    def _sees_others(self) -> bool:
-        """Whether some filter looks at third parties, so that their rows matter too."""
-        from workbench.model.filters import Match
-        from workbench.model.relations import Nearest
-
-        nodes = (n for p in self.scenario.populations for n in p.filter.walk())
-        return any(isinstance(n, Match) and (n.third or isinstance(n.relation, Nearest)) for n in nodes)
-
-    @cached_property
-    def _changes(self) -> dict[int, list[Any]]:
-        return tables.changes(self.data)[0]
+        for instant, changes in tables.changes(data)[0].items():
+            relevant = [c for c in changes if everybody or c.client.id in clients]
+            if relevant and instant <= t:
+                history.apply(instant, relevant)
+        return explain(Reference(self.scenario, history, data.clock, data.metric), pair[0], pair[1], t)
 
     def diff(self, other: Replay) -> pd.DataFrame:
         """Which timelines another replay adds, removes or moves, compared with this one."""
@@ -138,28 +127,71 @@ def replay(
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
     began = time.perf_counter()
-    data = tables.inputs(made, fixes, places, zone)
-    last = data.instants[1] if until is None else data.clock.ticks(until)
-    run = import_module(f"workbench.engines.{engine}").run
-    timelines, counts = run(data, last)
-    silent = frozenset(p.name for p in made.publications if p.transient)
-    notifications = tables.notifications_frame(timelines, _silent_ids(made, silent, timelines))
+    run = _on_spark if engine == "spark" else _in_process
+    timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
     metrics = {
         "scenario": made.name,
         "parameters": dict(made.parameters),
         "engine": engine,
-        "metric": METRIC_NAMES[data.metric],
-        "until": str(data.clock.shown(last)),
-        **data.counts,
-        "timelines": len(timelines),
-        "notifications": len(notifications),
-        "matches": int((notifications["kind"] == "match").sum()),
-        "unmatches": int((notifications["kind"] == "unmatch").sum()),
         **counts,
         "seconds": round(time.perf_counter() - began, 6),
     }
-    metrics["rows_set_aside"] = data.counts["rows_set_aside"] + counts.get("rows_set_aside", 0)
-    return Replay(made, engine, timelines, notifications, metrics, data)
+    return Replay(made, engine, timelines, notifications, metrics, inputs)
+
+
+def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
+    data = tables.inputs(scenario, fixes, places, zone)
+    last = data.instants[1] if until is None else data.clock.ticks(until)
+    timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
+    silent = frozenset(p.name for p in scenario.publications if p.transient)
+    notifications = tables.notifications_frame(timelines, _silent_ids(scenario, silent, timelines))
+    metrics = {
+        **_about(data, last),
+        **data.counts,
+        **counts,
+        "rows_set_aside": data.counts["rows_set_aside"] + counts.get("rows_set_aside", 0),
+        **_told(len(timelines), len(notifications) - len(timelines)),
+    }
+    return timelines, notifications, metrics, lambda mobiles: data
+
+
+def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
+    from workbench.engines import local, spark
+
+    source = _for_spark(fixes)
+    outcome = spark.run(scenario, source, places, zone=zone, until=until, evaluate=local.run)
+    counts = dict(outcome.counts)
+    matches, unmatches = counts.pop("timelines"), counts.pop("unmatches")
+
+    def inputs(mobiles: Sequence[Any] | None) -> tables.Inputs:
+        return tables.inputs(scenario, spark.rows_of(source, mobiles), places, zone)
+
+    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches)}
+    return outcome.timelines, outcome.notifications, metrics, inputs
+
+
+def _about(source: Any, last: int) -> dict[str, Any]:
+    return {"metric": METRIC_NAMES[source.metric], "until": str(source.clock.shown(last))}
+
+
+def _told(matches: int, unmatches: int) -> dict[str, int]:
+    return {"timelines": matches, "notifications": matches + unmatches, "matches": matches, "unmatches": unmatches}
+
+
+def _for_spark(fixes: Any) -> Any:
+    """Fixes as a Spark table, or as shards: files that hold whole mobiles."""
+    from workbench.datasets import layout
+    from workbench.engines import spark
+
+    if isinstance(fixes, str | Path):
+        path = Path(fixes)
+        if layout.is_ingested(path):
+            return [[str(file)] for file in layout.open_fixes(path).files]
+        if path.is_dir() or path.suffix == ".parquet":
+            return spark.table_at(path)
+    elif spark.is_table(fixes):
+        return fixes
+    return spark.sharded(tables.load(fixes, "fixes"), layout.bucket_of)
 
 
 def _silent_ids(scenario: Scenario, silent: frozenset[str], timelines: pd.DataFrame) -> frozenset[Any]:
@@ -170,75 +202,29 @@ def _silent_ids(scenario: Scenario, silent: frozenset[str], timelines: pd.DataFr
     return frozenset(n for n in timelines["publication"] if str(n).split("/", 1)[0] in silent)
 
 
-def resolve(given: Any, parameters: Mapping[str, Any] | None = None) -> Scenario:
-    """The scenario that a name, ``module:function``, a ``.py`` file, a function or a `Scenario` stands for.
-
-    >>> resolve("proximity", {"radius": 500})
-    Traceback (most recent call last):
-    workbench.errors.ScenarioError: scenario 'proximity' has no parameter 'radius'; did you mean 'radius_m'?
-    """
-    if isinstance(given, Scenario):
-        if parameters:
-            raise ScenarioError("a finished Scenario takes no parameters; give the function that makes it")
-        return given
-    label = str(given)
-    if callable(given):
-        make = given
-    elif label.endswith(".py"):
-        make = _from_file(Path(label))
-    elif ":" in label:
-        make = _from_module(label)
-    else:
-        make = scenarios.named(label)
-    known = inspect.signature(make).parameters
-    if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
-        raise_all(
-            [
-                f"scenario {label!r} has no parameter {name!r}; {did_you_mean(name, known)}"
-                for name in (parameters or {})
-                if name not in known
-            ]
-        )
-    made = make(**(parameters or {}))
-    if not isinstance(made, Scenario):
-        raise ScenarioError(f"{label} gave {type(made).__name__}; expected a Scenario")
-    return made
+def _sees_others(scenario: Scenario) -> bool:
+    """Whether some filter looks at third parties, so that their rows matter too."""
+    nodes = (n for p in scenario.populations for n in p.filter.walk())
+    return any(isinstance(n, Match) and (n.third is not None or isinstance(n.relation, Nearest)) for n in nodes)
 
 
-def _from_file(path: Path) -> Callable[..., Scenario]:
-    if not path.exists():
-        raise ScenarioError(f"there is no scenario file {str(path)!r}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not hasattr(module, "scenario"):
-        raise ScenarioError(f"{str(path)!r} has no function scenario(**parameters)")
-    return module.scenario  # type: ignore[no-any-return]
+def _id_of(populations: Sequence[Population], name: Any) -> Any:
+    """The id in a name that the output gave: ``population/id`` where a side has several populations."""
+    return name if len(populations) == 1 else str(name).partition("/")[2]
 
 
-def _from_module(name: str) -> Callable[..., Scenario]:
-    module, _, function = name.partition(":")
-    try:
-        return getattr(import_module(module), function)  # type: ignore[no-any-return]
-    except (ImportError, AttributeError) as error:
-        raise ScenarioError(f"scenario {name!r} cannot be imported: {error}") from None
-
-
-def _party(populations: Sequence[Population], name: Any) -> Party:
+def _party(populations: Sequence[Population], name: Any, data: tables.Inputs) -> Party:
     """The publication or subscription that the output names so."""
-    if len(populations) == 1:
-        (population,) = populations
-        return Party(population.name, Client(population.table, name))
-    label, _, key = str(name).partition("/")
     known = {p.name: p for p in populations}
+    label = populations[0].name if len(populations) == 1 else str(name).partition("/")[0]
     if label not in known:
         raise ScenarioError(f"{name!r} names no population; {did_you_mean(label, known)} (population/id)")
-    return Party(label, Client(known[label].table, _as_id(key)))
-
-
-def _as_id(key: str) -> Any:
-    return int(key) if key.lstrip("-").isdigit() else key
+    population, id = known[label], _id_of(populations, name)
+    ids = [label] if population.single else data.tables[population.table].frame["id"].unique().tolist()
+    found = next((i for i in ids if i == id), next((i for i in ids if str(i) == str(id)), None))
+    if found is None:
+        raise ScenarioError(f"there is no {population.role} {name!r}; {did_you_mean(str(id), map(str, ids[:10_000]))}")
+    return Party(label, Client(population.table, found))
 
 
 def _pandas(table: Any) -> pd.DataFrame:

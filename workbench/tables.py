@@ -165,7 +165,7 @@ def _times(
         faults.append(f"fixes: {int(column.isna().sum())} rows have no t")
         return None
     try:
-        ticks, clock = _ticks(column, zone, tick or Clock())
+        ticks, clock = ticks_of(column, zone, tick or Clock())
     except DataError as error:
         faults.append(f"{table}: {error}")
         return None
@@ -173,7 +173,8 @@ def _times(
     return clock if column.notna().any() else None
 
 
-def _ticks(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.Series, Clock]:
+def ticks_of(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.Series, Clock]:
+    """A column of times as ticks, and the clock that they are ticks of."""
     known = column.dropna()
     if pd.api.types.is_bool_dtype(column):
         raise DataError("t is Boolean; expected integers or timestamps")
@@ -300,7 +301,7 @@ def _comparable(value: Any) -> Any:
     return repr(value) if isinstance(value, list | dict | set) or type(value).__name__ == "ndarray" else value
 
 
-def _geometry(value: Any) -> Any:
+def geometry_of(value: Any) -> Any:
     """A geometry cell: shapely, WKB, WKT or GeoJSON."""
     if isinstance(value, bytes):
         return shapely.from_wkb(value)
@@ -323,12 +324,13 @@ class Inputs:
     tables: Mapping[str, Rows]
     clock: Clock
     metric: str
+    span: tuple[int, int] | None = None
+    """the first and the last instant of the whole data, where these tables are only a part of it"""
 
     @property
     def instants(self) -> tuple[int, int]:
         """The first and the last instant of the data; (0, 0) where there is none."""
-        known = [rows.frame["t"].dropna() for rows in self.tables.values()]
-        ends = [(int(k.min()), int(k.max())) for k in known if len(k)]
+        ends = [self.span] if self.span is not None else ends_of(self.tables)
         return (min(a for a, _ in ends), max(b for _, b in ends)) if ends else (0, 0)
 
     @property
@@ -336,6 +338,12 @@ class Inputs:
         """Rows in, collapsed and set aside, over all tables."""
         names = ("rows_in", "rows_collapsed", "rows_set_aside")
         return {name: sum(rows.counts[name] for rows in self.tables.values()) for name in names}
+
+
+def ends_of(tables: Mapping[str, Rows]) -> list[tuple[int, int]]:
+    """The first and the last instant of each table that has one."""
+    known = [rows.frame["t"].dropna() for rows in tables.values()]
+    return [(int(k.min()), int(k.max())) for k in known if len(k)]
 
 
 def inputs(
@@ -484,7 +492,7 @@ def _cells(record: Mapping[str, Any], rows: Rows, position_required: bool) -> di
             position = point(x, y, 0.0 if is_null(z) else z)  # type: ignore[arg-type]
     if position is None and rows.geometry and not is_null(record["geometry"]):
         try:
-            position = shape(_geometry(record["geometry"]))
+            position = shape(geometry_of(record["geometry"]))
         except (ScenarioError, ValueError, shapely.errors.ShapelyError) as error:
             raise DataError(f"{rows.table}: the geometry of {record['id']!r} cannot be used: {error}") from None
     if position is not None:
