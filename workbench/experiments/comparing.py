@@ -31,7 +31,8 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1b1f24; max-width: 72rem; m
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #d0d7de; text-align: left }
-td.number, th.number { text-align: right } caption { text-align: left; color: #57606a; padding: .25rem 0 }
+td.number, th.number { text-align: right; white-space: nowrap }
+caption { text-align: left; color: #57606a; padding: .25rem 0 }
 figure { display: inline-block; margin: .5rem 1rem .5rem 0; max-width: 100% } img { max-width: 100%; height: auto }
 .failed { color: #a40e26 }
 """
@@ -153,7 +154,8 @@ def _means(groups: Groups) -> str:
 def _spread(values: Sequence[float]) -> str:
     if not values:
         return "–"
-    return _cell(mean(values)) + (f" ± {_cell(stdev(values))}" if len(values) > 1 else "")
+    middle = f"{mean(values):,.6g}"
+    return f"{middle} ± {stdev(values):,.2g}" if len(values) > 1 else middle
 
 
 def _constants(records: Sequence[Record], varying: Sequence[str]) -> str:
@@ -181,7 +183,8 @@ def _one(values: set[str]) -> str:
 
 def _times(records: Sequence[Record]) -> str:
     total = sum(record.get("duration_s") or 0 for record in records)
-    return f"{total:,.1f} s of running time; the first began at {min(record['started'] for record in records)}."
+    first = min(record["started"] for record in records)[:16].replace("T", " ")
+    return f"{total:,.1f} s of running time; the first began at {first} UTC."
 
 
 def _link(record: Record) -> str:
@@ -255,6 +258,8 @@ def _plot(groups: Groups, along: str, metric: str, numeric: bool) -> str:
     axes.set_xlabel(_literal(along))
     axes.set_ylabel(_literal(label))
     axes.grid(alpha=0.3)
+    if metric in _COSTS:
+        axes.set_ylim(bottom=0)
     if len(lines) > 1:
         axes.legend(fontsize="small")
     png = io.BytesIO()

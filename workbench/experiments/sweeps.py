@@ -52,7 +52,7 @@ class Run:
         'fixes=data-city-a686dfc9'
         """
         plain = ",".join(f"{name}={_short(value)}" for name, value in self.given.items())
-        safe = re.sub(r"[^\w.,=+-]+", "-", plain)
+        safe = re.sub(r"[^\w.,=+-]+", "-", plain, flags=re.ASCII)
         if safe == plain and len(safe) <= _LONGEST_NAME and not any(map(_misleading, self.given.values())):
             return safe or "defaults"
         return f"{safe[:_LONGEST_NAME]}-{digest(self.given)[:8]}"
