@@ -1,0 +1,584 @@
+"""Maps of a replay: places, tracks and notifications, with a time line to play and the reasons in popups.
+
+`draw` takes tables and a callable that explains, never an engine, and gives back a `folium.Map`. A saved page is whole:
+Leaflet and the time line come from the installed package folium-offline, and without ``tiles`` the base is drawn data,
+so that the page asks nobody for anything. Planar metres are drawn on a plane, degrees on the globe.
+
+What is too much to look at is thinned or gathered into cells, and the page says so. All text of users goes through
+`workbench.views.text.escape`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any
+
+import folium
+import numpy as np
+import pandas as pd
+from folium.plugins import Timeline, TimelineSlider
+from folium.template import Template
+from folium.utilities import JsCode
+
+from workbench.errors import DataError, did_you_mean
+from workbench.views.colours import MATCH, MOBILE, PLACE, UNMATCH, Scale, scale
+from workbench.views.scene import SIDES, Scene, Sides, scene
+from workbench.views.text import escape, number
+
+MAX_MARKERS = 2_000
+"""More places or notifications than this are gathered into cells: browsers go blank at a few thousand markers."""
+MAX_POSITIONS = 6_000
+"""More positions than this are thinned: fewer mobiles (those that were told most), then every n-th fix."""
+MAX_MOBILES = 200
+MAX_LISTED = 200
+_HIDDEN = ("key", "name_shown", "x", "y", "lon", "lat", "z", "geometry", "radius_m", "since", "until", "t", "op", "id")
+
+Feature = dict[str, Any]
+
+
+class OfflineMap(folium.Map):
+    """A folium map whose page carries its scripts and styles with it, and only those that it needs."""
+
+    offline: bool = True
+
+    def render(self, **kwargs: Any) -> None:
+        if not any(isinstance(e, folium.Icon | folium.Popup) for e in _descendants(self)):
+            self.default_js = [link for link in folium.Map.default_js if link[0] == "leaflet"]
+            self.default_css = [link for link in folium.Map.default_css if link[0] == "leaflet_css"]
+        super().render(**kwargs)
+        if self.offline:
+            _carry_assets(self.get_root())
+
+
+def _descendants(element: Any) -> Iterator[Any]:
+    for child in element._children.values():
+        yield child
+        yield from _descendants(child)
+
+
+def _carry_assets(figure: Any) -> None:
+    """Put the text of each linked script and style sheet in the place of its link."""
+    from branca.element import CssLink, JavascriptLink
+    from offlinefolium.elements import JSCSSMixin
+
+    class Assets(JSCSSMixin):  # type: ignore[misc]
+        """Renders links as the texts that folium-offline holds, under the names of the links."""
+
+    links = list(figure.header._children.items())
+    assets = Assets()
+    assets.default_js = [(name, e.url) for name, e in links if isinstance(e, JavascriptLink)]
+    assets.default_css = [(name, e.url) for name, e in links if isinstance(e, CssLink)]
+    assets._parent = figure
+    assets.render()
+
+
+class _Panel(folium.MacroElement):
+    """What the map shows, its legend, what was left out, and the notifications as a table that leads to the map."""
+
+    _template = Template("""
+        {% macro header(this, kwargs) %}
+        <style>
+          .workbench-panel { background: #fffffff2; padding: 8px 12px; border-radius: 4px; max-width: 270px;
+            max-height: calc(100vh - 260px); min-height: 60px; overflow: auto; font: 13px/1.4 system-ui, sans-serif;
+            color: #222; box-shadow: 0 1px 4px #0006; overflow-wrap: anywhere; }
+          .workbench-panel h1 { font-size: 15px; margin: 0 0 4px; }
+          .workbench-panel p { margin: 0 0 4px; }
+          .workbench-panel .note { color: #8a3b00; }
+          .workbench-panel summary { cursor: pointer; padding: 2px 0; }
+          .workbench-panel i { display: inline-block; width: 11px; height: 11px; border-radius: 6px; margin-right: 6px;
+            border: 2px solid; box-sizing: border-box; }
+          .workbench-panel button { all: unset; cursor: pointer; text-decoration: underline; color: #0b57a4; }
+          .workbench-panel button:focus-visible { outline: 2px solid #0b57a4; }
+          .workbench-panel td { padding: 1px 6px 1px 0; vertical-align: top; }
+          .workbench-why { white-space: pre-wrap; font: 12px/1.35 ui-monospace, monospace; margin: 6px 0 0;
+            overflow-wrap: anywhere; }
+          .leaflet-popup-content { max-height: 260px; overflow: auto; }
+          .leaflet-container { background: #f4f3ef; }
+          .leaflet-timeline-control, .leaflet-timeline-controls { background: #fffffff2; }
+        </style>
+        {% endmacro %}
+        {% macro script(this, kwargs) %}
+        (function () {
+          var map = {{ this._parent.get_name() }};
+          var panel = L.control({position: "topright"});
+          panel.onAdd = function () {
+            var box = L.DomUtil.create("div", "workbench-panel");
+            box.innerHTML = {{ this.html|tojson }};
+            L.DomEvent.disableClickPropagation(box);
+            L.DomEvent.disableScrollPropagation(box);
+            box.addEventListener("click", function (event) {
+              var at = event.target.dataset.at;
+              if (at === undefined) return;
+              {% if this.slider %}{{ this.slider.get_name() }}.setTime(Number(at));{% endif %}
+              [{% for layer in this.layers %}{{ layer.get_name() }},{% endfor %}].forEach(function (group) {
+                group.eachLayer(function (marker) {
+                  if (marker.feature.properties.n === Number(event.target.dataset.n)) {
+                    map.addLayer(group);
+                    marker.openPopup();
+                  }
+                });
+              });
+            });
+            return box;
+          };
+          panel.addTo(map);
+          map.getContainer().setAttribute("role", "region");
+          map.getContainer().setAttribute("aria-label", {{ this.title|tojson }});
+          document.documentElement.lang = "en";
+          document.querySelectorAll(".leaflet-timeline-controls button").forEach(function (button) {
+            button.setAttribute("aria-label", button.title || button.className);
+          });
+          document.querySelectorAll(".leaflet-timeline-controls input").forEach(function (input) {
+            input.setAttribute("aria-label", "time");
+          });
+        })();
+        {% endmacro %}
+    """)
+
+    def __init__(self, title: str, html: str, slider: Any, layers: list[Any]) -> None:
+        super().__init__()
+        self._name = "Panel"
+        self.title, self.html, self.slider, self.layers = title, html, slider, layers
+
+
+_EACH = JsCode("""function (feature, layer) {
+    var p = feature.properties;
+    if (p.tip) layer.bindTooltip(p.tip, {sticky: true});
+    if (p.popup) layer.bindPopup(p.popup, {maxWidth: 420});
+}""")
+_POINT = JsCode("""function (feature, latlng) {
+    var p = feature.properties;
+    return p.metres ? L.circle(latlng, Object.assign({radius: p.metres}, p.style))
+                    : L.circleMarker(latlng, Object.assign({radius: p.size || 5}, p.style));
+}""")
+_STYLE = JsCode("function (feature) { return feature.properties.style; }")
+_INTERVAL = JsCode("""function (feature) {
+    var p = feature.properties;
+    return {start: p.start, end: p.end, endExclusive: p.open};
+}""")
+
+
+def draw(
+    timelines: Any,
+    notifications: Any,
+    fixes: Any = None,
+    places: Any = None,
+    *,
+    explain: Callable[[Any, Any, Any], Any] | None = None,
+    title: str = "Who was told what, where and when",
+    sides: Sides = SIDES,
+    colour_by: str | None = None,
+    zone: str | None = None,
+    radius_m: float | None = None,
+    base: Any = None,
+    tiles: str | None = None,
+    attribution: str | None = None,
+    offline: bool = True,
+    explained: int = 100,
+) -> folium.Map:
+    """The tables of a replay on a map with a time line.
+
+    ``explain(publication, subscription, t)`` gives the reason that a notification's popup shows (for the first
+    ``explained`` of them); ``colour_by`` names an attribute of the places or the fixes; ``zone`` is the time zone that
+    times are shown in; ``radius_m`` the reach of places that have none of their own; ``base`` a table with ``geometry``
+    (streets, say) to draw below; ``tiles`` and ``offline=False`` make the page ask the web for tiles, and for scripts.
+
+    >>> fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 3], "x": [0.0, 9.0], "y": [0.0, 0.0]})
+    >>> places = pd.DataFrame({"place": ["cafe"], "x": [9.0], "y": [0.0]})
+    >>> lines = pd.DataFrame({"publication": ["cafe"], "subscription": [7], "tau": [3], "pi": [pd.NA], "ended": [None]})
+    >>> told = pd.DataFrame({"t": [3], "kind": ["match"], "publication": ["cafe"], "subscription": [7]})
+    >>> draw(lines, told, fixes, places).get_name()[:12]
+    'offline_map_'
+    """
+    seen = scene(timelines, notifications, fixes, places, sides=sides, zone=zone, radius_m=radius_m)
+    if tiles is not None and seen.planar:
+        raise DataError("tiles are pictures of the globe, and these are metres (x, y); give lon, lat or no tiles")
+    notes = list(seen.notes)
+    colours = _scale(seen, colour_by)
+    shown = _thinned(seen, notes)
+    drawn = _frame(seen, tiles, attribution, offline)
+    drawn.get_root().title = escape(title)
+    if base is not None:
+        _layer("Base", _base(base), drawn)
+    _layer(f"Places ({len(seen.places):,})", _places(seen, colours, notes), drawn)
+    _layer(f"Tracks ({seen.tracks['key'].nunique():,})", _lines(shown, seen, colours), drawn)
+    reasons = _reasons(seen, explain, explained, notes)
+    layers = [
+        _layer(f"{kind.capitalize()} ({(seen.notifications['kind'] == kind).sum():,})", found, drawn)
+        for kind, found in _told(seen, reasons, notes).items()
+    ]
+    slider = _time_line(seen, shown, colours, reasons, drawn)
+    folium.LayerControl(collapsed=False).add_to(drawn)
+    listed = layers if len(seen.notifications) <= MAX_MARKERS else []
+    _Panel(title, _panel(seen, title, colours, notes, bool(listed)), slider, listed).add_to(drawn)
+    return drawn
+
+
+# -- the page ----------------------------------------------------------------------------------------------
+
+
+def _frame(seen: Scene, tiles: str | None, attribution: str | None, offline: bool) -> OfflineMap:
+    west, south, east, north = seen.bounds
+    made = OfflineMap(
+        location=[(south + north) / 2, (west + east) / 2],
+        tiles=tiles,
+        attr=None if attribution is None else escape(attribution),
+        crs="Simple" if seen.planar else "EPSG3857",
+        control_scale=True,
+        zoom_snap=0.25,
+        attribution_control=tiles is not None,
+    )
+    made.offline = offline
+    made.options["min_zoom"] = -20 if seen.planar else 0
+    made.options["max_zoom"] = 10 if seen.planar else 20
+    pad = max(east - west, north - south, 1e-9) * 0.03
+    made.fit_bounds([[south - pad, west - pad], [north + pad, east + pad]], padding_bottom_right=[0, 90])
+    return made
+
+
+def _layer(name: str, features: list[Feature], drawn: folium.Map) -> Any:
+    """Features as one layer that can be switched; a name is shown as HTML."""
+    layer = folium.GeoJson(
+        {"type": "FeatureCollection", "features": features},
+        name=escape(name),
+        on_each_feature=_EACH,
+        point_to_layer=_POINT,
+    )
+    layer.add_to(drawn)
+    return layer
+
+
+def _feature(geometry: Feature, style: Feature, **properties: Any) -> Feature:
+    return {"type": "Feature", "geometry": geometry, "properties": {"style": style, **properties}}
+
+
+def _point(x: float, y: float) -> Feature:
+    return {"type": "Point", "coordinates": [round(float(x), 7), round(float(y), 7)]}
+
+
+def _panel(seen: Scene, title: str, colours: Scale | None, notes: list[str], listed: bool) -> str:
+    told = seen.notifications
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{len(told):,} notifications, {len(seen.timelines):,} timelines<br>"
+        f"{escape(seen.times.text(seen.span[0]))} to {escape(seen.times.text(seen.span[1]))}<br>"
+        f"<b>{escape(seen.times.label)}</b></p>",
+    ]
+    parts += [f'<p class="note">{escape(note)}</p>' for note in notes]
+    legend = [("match", MATCH, MATCH), ("unmatch", "#fff", UNMATCH)]
+    if colours is None:
+        legend += [("place", PLACE, PLACE), ("mobile", MOBILE, MOBILE)]
+    else:
+        legend += [(f"{colours.attribute}: {name}", colour, colour) for name, colour in colours.legend]
+    rows = "".join(
+        f'<div><i style="background:{fill};border-color:{edge}"></i>{escape(name)}</div>' for name, fill, edge in legend
+    )
+    parts.append(f"<details open><summary>Legend</summary>{rows}</details>")
+    if listed and len(told):
+        parts.append(_table(seen))
+    return "".join(parts)
+
+
+def _table(seen: Scene) -> str:
+    told = seen.notifications
+    rows = "".join(
+        f'<tr><td><button data-at="{row.at:.0f}" data-n="{n}">{escape(seen.times.text(row.at))}</button></td>'
+        f"<td>{escape(row.kind)}</td><td>{escape(row.publication)} → {escape(row.subscription)}</td></tr>"
+        for n, row in enumerate(told.head(MAX_LISTED).itertuples())
+    )
+    more = f"<p>{len(told) - MAX_LISTED:,} more are not listed</p>" if len(told) > MAX_LISTED else ""
+    return f"<details><summary>Notifications as a table</summary><table>{rows}</table>{more}</details>"
+
+
+# -- layers --------------------------------------------------------------------------------------------------
+
+
+def _scale(seen: Scene, colour_by: str | None) -> Scale | None:
+    if colour_by is None:
+        return None
+    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
+    if not found:
+        known = {str(c) for frame in (seen.places, seen.tracks) for c in frame.columns} - set(_HIDDEN)
+        raise DataError(f"neither places nor fixes have a column {colour_by!r}; {did_you_mean(colour_by, known)}")
+    return scale(colour_by, pd.concat(found, ignore_index=True))
+
+
+def _colour(row: Any, colours: Scale | None, otherwise: str) -> str:
+    if colours is None or not hasattr(row, colours.attribute):
+        return otherwise
+    return colours.colour(getattr(row, colours.attribute))
+
+
+def _base(base: Any) -> list[Feature]:
+    import shapely
+
+    from workbench.tables import geometry_of, load
+
+    style = {"color": "#c9c5ba", "weight": 1.5, "opacity": 1, "fillOpacity": 0.2, "interactive": False}
+    shapes = (geometry_of(value) for value in load(base, "base")["geometry"])
+    return [_feature(shapely.geometry.mapping(shape), style) for shape in shapes]
+
+
+def _places(seen: Scene, colours: Scale | None, notes: list[str]) -> list[Feature]:
+    if len(seen.places) > MAX_MARKERS:
+        notes.append(f"{len(seen.places):,} places are gathered into cells")
+        return _cells(seen, seen.places, PLACE, "places")
+    import shapely
+
+    matched = seen.timelines.groupby(seen.timelines["publication"].astype(str)).size()
+    features = []
+    for row in seen.places.itertuples():
+        colour = _colour(row, colours, PLACE)
+        about = {"popup": _about_place(seen, row, int(matched.get(row.key, 0))), "tip": escape(_label(row))}
+        area = {"color": colour, "weight": 1.5, "fillColor": colour, "fillOpacity": 0.08, "opacity": 0.6}
+        if row.geometry is not None:
+            area |= {"fillOpacity": 0.2, "className": "place"}
+            features.append(_feature(shapely.geometry.mapping(row.geometry), area, **about))
+            continue
+        if row.radius_m > 0:
+            features.append(_feature(_point(row.x, row.y), {**area, "className": "reach"}, metres=row.radius_m, **about))
+        dot = {"color": "#fff", "weight": 1, "fillColor": colour, "fillOpacity": 1, "className": "place"}
+        features.append(_feature(_point(row.x, row.y), dot, size=6, **about))
+    return features
+
+
+def _label(row: Any) -> str:
+    name = getattr(row, "name", None)
+    return str(row.name_shown) if name is None or pd.isna(name) else f"{name} ({row.name_shown})"
+
+
+def _about_place(seen: Scene, row: Any, matched: int) -> str:
+    facts = [
+        f"{escape(name)}: {escape(value)}"
+        for name, value in row._asdict().items()
+        if name not in (*_HIDDEN, "Index", "place") and not name.startswith("_") and _said(value)
+    ]
+    if row.radius_m > 0:
+        facts.append(f"reach: {number(row.radius_m)} m")
+    if not pd.isna(row.since):
+        facts.append(f"from {escape(seen.times.text(row.since))}")
+    if not pd.isna(row.until):
+        facts.append(f"until {escape(seen.times.text(row.until))}")
+    facts.append(f"{matched:,} timelines")
+    return f"<b>{escape(_label(row))}</b><br>" + "<br>".join(facts)
+
+
+def _said(value: Any) -> bool:
+    return value is not None and not (np.isscalar(value) and pd.isna(value))
+
+
+def _cells(seen: Scene, points: pd.DataFrame, colour: str, noun: str) -> list[Feature]:
+    """Points counted in squares, about forty along the longer side."""
+    west, south, east, north = seen.bounds
+    squeeze = 1.0 if seen.planar else max(0.01, float(np.cos(np.radians((south + north) / 2))))
+    side_y = max((east - west) * squeeze, north - south, 1e-9) / 40
+    side_x = side_y / squeeze
+    known = points[points["x"].notna()]
+    column, row = ((known["x"] - west) // side_x).astype(int), ((known["y"] - south) // side_y).astype(int)
+    counts = known.groupby([column.rename("column"), row.rename("row")]).size()
+    features = []
+    for (i, j), count in counts.items():
+        x, y = west + i * side_x, south + j * side_y
+        ring = [[x, y], [x + side_x, y], [x + side_x, y + side_y], [x, y + side_y], [x, y]]
+        strength = 0.15 + 0.7 * np.log1p(count) / np.log1p(counts.max())
+        style = {"color": colour, "weight": 0.5, "fillColor": colour, "fillOpacity": round(float(strength), 3)}
+        shape = {"type": "Polygon", "coordinates": [[[round(a, 7), round(b, 7)] for a, b in ring]]}
+        features.append(_feature(shape, {**style, "className": "cell"}, tip=f"{count:,} {noun}"))
+    return features
+
+
+def _lines(shown: pd.DataFrame, seen: Scene, colours: Scale | None) -> list[Feature]:
+    fixes, told = seen.tracks["key"].value_counts(), _told_of(seen)
+    features = []
+    for key, track in shown.groupby("key", sort=False):
+        if len(track) < 2:
+            continue
+        last = next(track.iloc[[-1]].itertuples())
+        style = {"color": _colour(last, colours, MOBILE), "weight": 2, "opacity": 0.45, "className": "track"}
+        line = {"type": "LineString", "coordinates": track[["x", "y"]].round(7).to_numpy().tolist()}
+        about = f"{escape(key)}: {fixes[key]:,} fixes, {told.get(key, 0):,} notifications"
+        features.append(_feature(line, style, tip=about, popup=about))
+    return features
+
+
+def _told_of(seen: Scene) -> pd.Series:
+    """Notifications by mobile."""
+    from workbench.views.scene import _owners
+
+    found = []
+    for role in ("publication", "subscription"):
+        if len(seen.notifications):
+            table, key = _owners(seen.notifications[role], seen.sides[role])
+            found.append(key[table == "fixes"])
+    return pd.concat(found).value_counts() if found else pd.Series(dtype=int)
+
+
+def _thinned(seen: Scene, notes: list[str]) -> pd.DataFrame:
+    """As many positions as can be looked at; a stay at one spot is one position, which loses nothing."""
+    tracks = seen.tracks
+    total = tracks["key"].nunique()
+    if total > MAX_MOBILES:
+        order = _told_of(seen).reindex(tracks["key"].unique(), fill_value=0).sort_values(ascending=False, kind="stable")
+        tracks = tracks[tracks["key"].isin(order.index[:MAX_MOBILES])]
+        notes.append(f"tracks of {MAX_MOBILES:,} of {total:,} mobiles: those with the most notifications")
+    before = tracks.groupby("key")[["x", "y"]].shift()
+    tracks = tracks[(tracks[["x", "y"]] != before).any(axis=1)]
+    if len(tracks) > MAX_POSITIONS:
+        step = ceil(len(tracks) / MAX_POSITIONS)
+        tracks = tracks[tracks.groupby("key").cumcount() % step == 0]
+        notes.append(f"tracks show every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} fix")
+    last = seen.tracks.groupby("key")["end"].max()
+    following = tracks.groupby("key")["at"].shift(-1)
+    return tracks.assign(end=following.fillna(tracks["key"].map(last)))
+
+
+def _reasons(
+    seen: Scene, explain: Callable[[Any, Any, Any], Any] | None, explained: int, notes: list[str]
+) -> list[str]:
+    """For each notification what its popup says."""
+    told = seen.notifications
+    if len(told) > MAX_MARKERS:
+        return []
+    if explain is not None and len(told) > explained:
+        notes.append(f"reasons are given for the first {explained:,} of {len(told):,} notifications")
+    texts = []
+    for n, row in enumerate(told.itertuples()):
+        head = (
+            f"<b>{escape(row.kind)}</b> {escape(seen.times.text(row.at))} {escape(seen.times.zone)}<br>"
+            f"publication {escape(row.publication)}, subscription {escape(row.subscription)}"
+        )
+        if explain is not None and n < explained:
+            reason = escape(explain(row.publication, row.subscription, row.t))
+            head += f'<div class="workbench-why">{reason}</div>'
+        texts.append(head)
+    return texts
+
+
+def _told(seen: Scene, reasons: list[str], notes: list[str]) -> dict[str, list[Feature]]:
+    told = seen.notifications
+    if len(told) > MAX_MARKERS:
+        notes.append(f"{len(told):,} notifications are gathered into cells")
+        colours = {"match": MATCH, "unmatch": UNMATCH}
+        return {k: _cells(seen, told[told["kind"] == k], colours[k], f"{k} notifications") for k in colours}
+    nowhere = int(told["x"].isna().sum())
+    if nowhere:
+        notes.append(f"{nowhere:,} notifications have no position, and are only in the table")
+    features: dict[str, list[Feature]] = {"match": [], "unmatch": []}
+    for n, row in enumerate(told.itertuples()):
+        if not pd.isna(row.x):
+            tip = f"{escape(row.kind)}: {escape(row.publication)} → {escape(row.subscription)}"
+            style = _mark(row.kind) | {"className": f"notification {row.kind}"}
+            features[row.kind].append(_feature(_point(row.x, row.y), style, size=4, n=n, popup=reasons[n], tip=tip))
+    return features
+
+
+def _mark(kind: str) -> Feature:
+    """A match is a filled dot, an unmatch a ring: to be told apart without colours too."""
+    if kind == "match":
+        return {"color": "#fff", "weight": 1, "fillColor": MATCH, "fillOpacity": 0.9}
+    return {"color": UNMATCH, "weight": 2, "fillColor": "#fff", "fillOpacity": 0.6}
+
+
+# -- time ----------------------------------------------------------------------------------------------------
+
+
+def _time_line(
+    seen: Scene, shown: pd.DataFrame, colours: Scale | None, reasons: list[str], drawn: folium.Map
+) -> TimelineSlider | None:
+    first, last = seen.span
+    moving = {
+        "Now: mobiles": _positions(shown, seen, colours),
+        "Now: matching pairs": _pairs(seen, shown),
+        "Now: just told": _just_told(seen, reasons),
+    }
+    lines = []
+    for name, features in moving.items():
+        if not features:
+            continue
+        layer = Timeline(
+            {"type": "FeatureCollection", "features": features},
+            get_interval=_INTERVAL,
+            on_each_feature=_EACH,
+            point_to_layer=_POINT,
+            style=_STYLE,
+        )
+        layer.layer_name = name
+        layer.default_js = [link for link in Timeline.default_js if link[0] == "timeline"]
+        lines.append(layer.add_to(drawn))
+    if not lines or last <= first:
+        return None
+    slider = TimelineSlider(
+        auto_play=False,
+        enable_keyboard_controls=True,
+        show_ticks=False,
+        start=first,
+        end=last,
+        steps=int(min(600, max(10, last - first))),
+        playback_duration=30_000,
+    )
+    slider.options["format_output"] = _clock(seen)
+    slider.default_js = [link for link in TimelineSlider.default_js if link[0] == "timeline"]
+    slider.add_timelines(*lines).add_to(drawn)
+    return slider
+
+
+def _clock(seen: Scene) -> JsCode:
+    if seen.times.integers:
+        return JsCode('function (at) { return "t = " + Math.floor(at); }')
+    zone = seen.times.zone
+    return JsCode(
+        "function (at) { return new Intl.DateTimeFormat('sv-SE', "
+        f"{{timeZone: '{zone}', dateStyle: 'short', timeStyle: 'medium'}}).format(new Date(at)) + ' {zone}'; }}"
+    )
+
+
+def _positions(shown: pd.DataFrame, seen: Scene, colours: Scale | None) -> list[Feature]:
+    features = []
+    for row in shown.itertuples():
+        style = {"color": "#fff", "weight": 1.5, "fillColor": _colour(row, colours, MOBILE), "fillOpacity": 1}
+        timed = {"start": row.at, "end": row.end, "open": bool(row.end < seen.span[1])}
+        features.append(_feature(_point(row.x, row.y), {**style, "className": "mobile"}, tip=escape(row.key), **timed))
+    return features
+
+
+def _pairs(seen: Scene, shown: pd.DataFrame) -> list[Feature]:
+    """A line between the two of each matching pair, cut where one of them moves."""
+    if len(seen.timelines) > MAX_MARKERS or seen.timelines.empty:
+        return []
+    cuts = {key: track["at"].to_numpy() for key, track in shown.groupby("key", sort=False)}
+    pieces = []
+    for row in seen.timelines.itertuples():
+        end = seen.span[1] if pd.isna(row.ended_at) else row.ended_at
+        ids = (str(name).split("/", 1)[-1] for name in (row.publication, row.subscription))
+        inside = [at for key in ids for at in cuts.get(key, ()) if row.began < at < end]
+        stops = [row.began, *sorted(set(inside)), end]
+        pieces += [(row.publication, row.subscription, a, b) for a, b in zip(stops, stops[1:], strict=False)]
+        if len(pieces) > MAX_POSITIONS:
+            return []
+    frame = pd.DataFrame(pieces, columns=["publication", "subscription", "at", "end"])
+    ends = [seen.where(role, frame[role], frame["at"]) for role in ("publication", "subscription")]
+    features = []
+    for row, a, b in zip(frame.itertuples(), *(e.itertuples() for e in ends), strict=True):
+        if pd.isna(a.x) or pd.isna(b.x):
+            continue
+        line = {"type": "LineString", "coordinates": [_point(p.x, p.y)["coordinates"] for p in (a, b)]}
+        timed = {"start": row.at, "end": row.end, "open": bool(row.end < seen.span[1])}
+        tip = f"{escape(row.publication)} matches {escape(row.subscription)}"
+        style = {"color": MATCH, "weight": 3, "opacity": 0.9, "className": "matching"}
+        features.append(_feature(line, style, tip=tip, **timed))
+    return features
+
+
+def _just_told(seen: Scene, reasons: list[str]) -> list[Feature]:
+    """A notification is large for a while after it was sent."""
+    if not reasons:
+        return []
+    while_ = (seen.span[1] - seen.span[0]) / 50
+    features = []
+    for n, row in enumerate(seen.notifications.itertuples()):
+        if not pd.isna(row.x):
+            timed = {"start": row.at, "end": row.at + while_, "open": True}
+            style = _mark(row.kind) | {"className": f"just-told {row.kind}"}
+            features.append(_feature(_point(row.x, row.y), style, size=9, popup=reasons[n], **timed))
+    return features
