@@ -13,6 +13,7 @@ from typing import Any
 
 from workbench import geometry
 from workbench.engines.reference import Reference, View
+from workbench.errors import ScenarioError
 from workbench.model import extents, relations, shapes
 from workbench.model.clock import NEVER
 from workbench.model.extents import Interval
@@ -94,10 +95,22 @@ def _side(role: str, reference: Reference, own: Party, other: Party, t: int) -> 
 
 
 def _node(reference: Reference, node: Filter, view: View, t: int) -> Explanation:
-    holds = reference.holds(node, view, t)
-    measured, margin, unit = _measured(reference, node, view, t)
     parts = tuple(_node(reference, part, view, t) for part in node.parts)
-    return Explanation(repr(node), holds, measured, margin, unit, parts)
+    try:
+        holds = reference.holds(node, view, t)
+        measured, margin, unit = _measured(reference, node, view, t)
+    except ScenarioError as error:
+        # A part that decides nothing here, and that the engine therefore never asked for.
+        return Explanation(repr(node), False, f"cannot be decided: {error}", parts=parts)
+    return Explanation(repr(node), holds, measured, _agreeing(margin, holds), unit, parts)
+
+
+def _agreeing(margin: float | None, holds: bool) -> float | None:
+    """A margin whose sign says what the exact comparison said; rounded quantities can be off by their last digit."""
+    if margin is None or not math.isfinite(margin):
+        return None
+    contradicts = margin < 0 if holds else margin > 0
+    return 0.0 if contradicts and abs(margin) < 1e-6 else margin
 
 
 def _measured(reference: Reference, node: Filter, view: View, t: int) -> tuple[str, float | None, str]:
@@ -182,7 +195,10 @@ def _match(reference: Reference, node: Match, left: Named, right: Named, t: int)
             apart = relations.distance(r1, r2, node.space, metric)
             return f"{apart:.6g} {metres}".strip(), relation.distance - apart, metres
         case relations.Nearest():
-            others = [reference.history.region(c, t) for c in reference.candidates(node, left, right, t)]
+            candidates = reference.candidates(node, left, right, t)
+            if right not in candidates:
+                return f"{right} is not among them", None, ""
+            others = [reference.history.region(c, t) for c in candidates]
             mine = relations.closeness(r1, r2, node.space, metric)
             nearer = sum(relations.closeness(r1, r, node.space, metric) < mine for r in others if r is not None)
             apart = relations.distance(r1, r2, node.space, metric)
@@ -203,10 +219,17 @@ def _match(reference: Reference, node: Match, left: Named, right: Named, t: int)
 
 
 def _extent_report(inner: Region, outer: Region, space: Space, metric: str, sign: str) -> tuple[str, float | None, str]:
-    """Each dimension that both constrain, and the margin where there is only one."""
+    """Each dimension that can decide, and the margin where there is only one.
+
+    What the outer region leaves open encloses everything, what either leaves open overlaps everything.
+    """
     a, b = inner.values_in(space), outer.values_in(space)
     assert a is not None and b is not None
-    said = {d for region in (inner, outer) for d, _ in region.constraints if d in a}
+    said = {d for d, _ in outer.constraints if d in a}
+    if sign == "∩":
+        said &= {d for d, _ in inner.constraints}
+    if not said:
+        return f"neither leaves anything out of {space.name} that the other asks for", None, ""
     pieces, margins = [], []
     for d in a:
         if d not in said:
@@ -232,7 +255,10 @@ def _extent_margin(inner: Any, outer: Any, metric: str, sign: str) -> float | No
         return None
     if isinstance(inner, Interval) and isinstance(outer, Interval) and inner.atomic and outer.atomic:
         if sign == "⊆":
-            return float(min(inner.lower - outer.lower, outer.upper - inner.upper))
+            # Where the outer side has no end there is room without end.
+            below = math.inf if outer.lower == -math.inf else inner.lower - outer.lower
+            above = math.inf if outer.upper == math.inf else outer.upper - inner.upper
+            return float(min(below, above))
         return float(min(inner.upper - outer.lower, outer.upper - inner.lower))
     return None
 
