@@ -54,7 +54,7 @@ def ingest(
     source: Annotated[str, typer.Argument(help="A file, folder, zip or tar as it was downloaded.")],
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     format: Annotated[str | None, typer.Option(help="The format of the source; guessed when it is not given.")] = None,
-    zone: Annotated[str | None, typer.Option(help="The zone of local times without one, such as Asia/Shanghai.")] = None,
+    zone: Annotated[str | None, typer.Option(help="The zone of local times, such as Asia/Shanghai.")] = None,
     buckets: Annotated[int | None, typer.Option(help="How many files to write; chosen by size when not given.")] = None,
     max_bad_share: Annotated[float, typer.Option(help="Fail above this share of unusable rows.")] = 0.05,
     max_speed_mps: Annotated[float | None, typer.Option(help="Set aside fixes that need a higher speed.")] = None,

@@ -107,14 +107,19 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
     )
 
 
+def parquet_files(path: Path) -> list[str]:
+    """The Parquet files of a file or folder; names that begin with _ or . are not data."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    found = [str(f) for f in files if not any(part[0] in "_." for part in f.relative_to(path).parts)]
+    if not found:
+        raise DataError(f"the folder {str(path)!r} holds no Parquet file")
+    return found
+
+
 def _load_parquet(path: Path) -> pd.DataFrame:
     import pyarrow.dataset as ds
 
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    files = [f for f in files if not any(part[0] in "_." for part in f.relative_to(path).parts)] or files
-    if not files:
-        raise DataError(f"the folder {str(path)!r} holds no Parquet file")
-    return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pandas()
+    return ds.dataset(parquet_files(path), format="parquet").to_table().to_pandas()
 
 
 def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:

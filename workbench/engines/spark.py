@@ -360,7 +360,17 @@ def table_at(path: Path) -> DataFrame:
     """A Parquet file or folder as a Spark table."""
     if not path.exists():
         raise DataError(f"fixes: there is no file or folder {str(path)!r}")
-    return spark_session().read.parquet(str(path))
+    try:
+        return spark_session().read.parquet(*tables.parquet_files(path))
+    except Exception as error:  # noqa: BLE001 - Spark raises what its JVM raised, which has no common class
+        raise DataError(f"fixes: {str(path)!r} cannot be read: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    """What an error of Spark's says, without the JVM's stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("An error occurred", "at "))]
+    return (telling or lines or [type(error).__name__])[0]
 
 
 def sharded(fixes: pd.DataFrame, bucket_of: Callable[[pa.Array, int], Any]) -> Shards:
