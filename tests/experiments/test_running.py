@@ -83,14 +83,19 @@ def test_a_sweep_killed_in_the_middle_and_started_again_ends_like_one_that_was_n
     shutil.copytree(running.PACKAGE, tmp_path / "library" / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
     start = partial(workbench, "run", str(notebook), "--sweep", "n=1,2,3", library=tmp_path / "library")
 
-    killed = start("--out", "killed")
-    until(lambda: (tmp_path / "kernel").exists() and (tmp_path / "kernel").read_text(), "the second run has begun")
-    killed.send_signal(signal.SIGKILL)
-    finish(killed)
-    kernel = int((tmp_path / "kernel").read_text())
-    until(lambda: not psutil.pid_exists(kernel), "the kernel of the killed sweep has ended", 15)
-    assert list(results(tmp_path / "killed")) == ["n=1"]
-    first = stamps(tmp_path / "killed" / "n=1")
+    first: dict[str, int] = {}
+    for signals, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        interrupted = start("--out", "killed")
+        until(lambda: (tmp_path / "kernel").exists() and (tmp_path / "kernel").read_text(), "the second run has begun")
+        interrupted.send_signal(signals)
+        ended, output = finish(interrupted)
+        assert ended == code, output
+        assert ("the same command goes on" in output) == (signals == signal.SIGINT)
+        kernel = int((tmp_path / "kernel").read_text())
+        until(lambda: not psutil.pid_exists(kernel), "the kernel of the interrupted sweep has ended", 15)  # noqa: B023
+        assert list(results(tmp_path / "killed")) == ["n=1"]
+        first = first or stamps(tmp_path / "killed" / "n=1")
+        (tmp_path / "kernel").unlink()
 
     (tmp_path / "go").touch()
     code, output = finish(start("--out", "killed"))

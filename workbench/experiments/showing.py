@@ -10,7 +10,7 @@ from workbench.experiments.sweeps import Sweep
 
 
 def run_and_tell(sweep: Sweep, out: Path, jobs: int) -> int:
-    """Run a sweep, showing how far it is; the exit code of the command: 1 when a run failed."""
+    """Run a sweep, showing how far it is; the exit code of the command: 1 when a run failed, 130 when interrupted."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,7 +24,11 @@ def run_and_tell(sweep: Sweep, out: Path, jobs: int) -> int:
             console.print(f"{record['name']}: {how}")
             progress.advance(task)
 
-        records = run(sweep, out, jobs, told)
+        try:
+            records = run(sweep, out, jobs, told)
+        except KeyboardInterrupt:
+            console.print("interrupted; the same command goes on from here")
+            return 130
     failed = failures(records)
     console.print(f"{len(records) - len(failed)} of {len(records)} runs finished, in {out}")
     if failed:
