@@ -13,7 +13,7 @@ Two metrics, named in every output's metadata:
 
 Polygons are closed: their border belongs to them. The side of a point with respect to an edge is decided
 exactly (floating-point expansions after Dekker 1971 and Shewchuk 1997), so that a point on an edge is on
-it whatever its coordinates are.
+it whatever its coordinates are, as long as their products neither overflow nor underflow.
 
 Where the wgs84 metric needs the nearest point of a segment, the segment is projected to the plane that
 touches the sphere at the other point (equirectangular), the nearest parameter is taken there, and the

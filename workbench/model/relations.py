@@ -334,9 +334,9 @@ class UserDefined(Relation):
 class Fuzzy(Relation):
     """``r1 m r2`` to a degree in [0, 1], a match from ``degree`` on (2.2).
 
-    By default the degree is the share of r1 that lies in r2, |V1 ∩ V2| / |V1|: for a position known to some
-    metres, the probability that it is inside. Degree 1 is enclosure, up to borders of no extension. A function of the
-    user's own gives another degree.
+    By default the degree is the share of r1 that lies in r2, |V1 ∩ V2| / |V1|: for a position known to some metres,
+    the probability that it is inside. Degree 1 is enclosure, up to borders of no extension. Numbers are measured by
+    length, integers too, and positions by area. A function of the user's own gives another degree.
 
     >>> line = Space("line", d=float)
     >>> blurred, zone = (Region(line, (("d", extents.between(*e)),)) for e in ((0, 10), (2, 20)))
