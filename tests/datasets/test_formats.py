@@ -41,6 +41,19 @@ def test_t_drive_text_is_local_to_beijing_unless_another_zone_is_given(tmp_path)
     assert load(tmp_path / "1.txt", zone="UTC")["t"][0] == pd.Timestamp("2008-02-02 15:36:08", tz="UTC")
 
 
+def test_swapped_coordinates_of_a_known_city_are_suspected(tmp_path):
+    (tmp_path / "new_abboip.txt").write_text("-122.39488 37.75134 0 1213084687\n")
+    with pytest.warns(QualityWarning, match="swapped"):
+        load(tmp_path / "new_abboip.txt", max_bad_share=1)
+
+
+def test_swapped_coordinates_that_stay_on_the_globe_are_suspected_by_the_formats_region(tmp_path):
+    names = "TRIP_ID,CALL_TYPE,TAXI_ID,TIMESTAMP,POLYLINE"
+    (tmp_path / "train.csv").write_text(names + '\n1,A,7,1372636858,"[[41.1,-8.6]]"\n')
+    with pytest.warns(QualityWarning, match="swapped"):
+        load(tmp_path / "train.csv")
+
+
 def test_cabs_that_run_backwards_in_time_are_sorted_and_counted(tmp_path):
     (tmp_path / "new_abboip.txt").write_text("37.75134 -122.39488 0 1213084687\n37.75136 -122.39527 0 1213084659\n")
     table = load(tmp_path / "new_abboip.txt")

@@ -199,8 +199,8 @@ class Scatter:
         """One more batch."""
         self.receipt.rows += table.num_rows
         passed, aside, suspicion = gate(table)
-        if self.plan.box and "lon" in passed.column_names:
-            suspicion = suspect_box(passed, self.plan.box)
+        if self.plan.box and "lon" in table.column_names:
+            suspicion = suspect_box(table, self.plan.box)  # all rows: swapped ones may lie outside the globe
         self._suspicion += suspicion
         if aside.num_rows:
             self._aside.append(aside)
