@@ -25,6 +25,7 @@ def record(folder: Path, given: dict[str, Any], metrics: dict[str, Any], **more:
         "name": name, "state": "finished", "error": None, "notebook": "tiny.ipynb", "question": "Which radius?",
         "parameters": {"engine": "local", **given}, "given": list(given), "swept": list(given),
         "seed": given.get("seed"), "fingerprint": "x", "versions": {"python": "3.11"}, "git": None,
+        "sources": {"notebook": "a", "library": "b"},
         "started": "2026-11-18T08:35:24.207+00:00", "duration_s": 1.5, "peak_memory_mb": 50.0, "metrics": metrics,
     }  # fmt: skip
     (folder / name).mkdir(parents=True)
@@ -96,6 +97,12 @@ def test_failed_runs_are_listed_with_their_error_and_not_averaged(runs: Path) ->
     assert "9 runs, 8 finished, 1 failed" in page.text
     assert "cell [3]: KeyError" in page.text
     assert "1,000,000,000" not in page.text
+
+
+def test_runs_of_different_sources_are_not_passed_off_as_comparable(runs: Path) -> None:
+    assert "differ: " not in Page(compare(runs)).text
+    record(runs, {"radius_m": 750, "interval_s": 10, "seed": 1}, {}, sources={"notebook": "a", "library": "c"})
+    assert "differ: notebook a, library b; notebook a, library c" in Page(compare(runs)).text
 
 
 @pytest.mark.parametrize(

@@ -162,14 +162,15 @@ def _constants(records: Sequence[Record], varying: Sequence[str]) -> str:
     first = records[0]
     same = {name: value for name, value in first["parameters"].items() if name not in varying}
     about = {
-        "python and libraries": _one({_versions(record) for record in records}),
+        "versions": _one({_listed(record["versions"]) for record in records}),
+        "checksums of sources": _one({_listed(record["sources"]) for record in records}),
         "git commit": _one({_commit(record) for record in records}),
     }
     return _table(["", "value"], [[escape(name), _cell(value)] for name, value in (same | about).items()])
 
 
-def _versions(record: Record) -> str:
-    return ", ".join(f"{name} {number}" for name, number in record["versions"].items() if number)
+def _listed(values: dict[str, str | None]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value)
 
 
 def _commit(record: Record) -> str:

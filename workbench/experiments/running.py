@@ -74,8 +74,13 @@ def failures(records: list[Record]) -> list[Record]:
 
 def fingerprint(sweep: Sweep, given: Run) -> str:
     """What a run depends on, as a checksum: cells and tags, parameters, and this package."""
-    cells = [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in sweep.notebook.cells]
-    return digest(cells, _kernel(sweep.notebook), sweep.parameters(given), package_digest())
+    return digest(notebook_digest(sweep.notebook), sweep.parameters(given), package_digest())
+
+
+def notebook_digest(notebook: Any) -> str:
+    """A checksum of what a notebook says, whatever its outputs."""
+    cells = [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in notebook.cells]
+    return digest(cells, _kernel(notebook))
 
 
 def package_digest() -> str:
@@ -172,6 +177,7 @@ class _Runner:
             "swept": list(self.sweep.swept),
             "seed": parameters.get("seed"),
             "fingerprint": fingerprint(self.sweep, each),
+            "sources": {"notebook": notebook_digest(self.sweep.notebook)[:12], "library": package_digest()[:12]},
             "versions": {"python": platform.python_version()} | {name: _version(name) for name in _VERSIONS},
             "git": _git(self.sweep.path.resolve().parent),
             "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -265,6 +271,8 @@ def _alone_in(target: Path) -> Iterator[None]:
         except BlockingIOError:
             fault = f"another sweep is working in {str(target)!r}; wait for it, or choose another --out"
             raise WorkbenchError(fault) from None
+        except OSError:
+            pass  # a file system without locks
         for rest in target.glob(f"{_WORK}*"):
             shutil.rmtree(rest, ignore_errors=True)
         yield
