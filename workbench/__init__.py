@@ -12,7 +12,9 @@ Names are loaded when they are first used, so that ``import workbench`` is quick
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -34,10 +36,20 @@ def __getattr__(name: str) -> Any:
         if name not in model.__all__:
             raise AttributeError(f"module 'workbench' has no attribute {name!r}")
         return getattr(model, name)
-    found = getattr(import_module(home), name)
-    globals()[name] = found  # `workbench.replay` is the function, although a module has that name too
-    return found
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
     return sorted([*_NAMES, *import_module("workbench.model").__all__])
+
+
+class _Package(ModuleType):
+    """`workbench.replay` is the function, although a module has that name too, whichever is imported first."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _NAMES and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
