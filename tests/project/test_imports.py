@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     # The top of the order: what resolves names and paths, and the command.
     "__init__":    ANYTHING,
     "replay":      ANYTHING,
+    "baselines":   ANYTHING,
     "experiments": ANYTHING,
     "bench":       ANYTHING,
     "demo":        ANYTHING,
