@@ -1,0 +1,382 @@
+"""Kernels: the functions of `workbench.geometry`, compiled as they stand, and loops over them.
+
+Nothing here is arithmetic of its own: how two shapes lie to each other is asked of the compiled functions in the same order
+of cases as in `workbench.model.shapes`. What that file decides with shapely, or refuses, is answered `ASK`: the caller
+then asks the model itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench import geometry
+from workbench.engines.compiling import compiled, compiled_from
+
+_geometry = compiled_from(
+    getattr(geometry, name)
+    for name in (
+        "planar_squared", "haversine", "haversine_bound", "geodesic_distance_m", "planar_within", "geodesic_within",
+        "two_product_tail", "exact_sign", "side", "point_in_polygon", "segment_parameter", "planar_edges_squared",
+        "geodesic_edges_haversine", "lens_area", "sector_area", "disc_polygon_area",
+    )
+)  # fmt: skip
+planar_squared = _geometry["planar_squared"]
+haversine = _geometry["haversine"]
+haversine_bound = _geometry["haversine_bound"]
+geodesic_distance_m = _geometry["geodesic_distance_m"]
+planar_within = _geometry["planar_within"]
+geodesic_within = _geometry["geodesic_within"]
+point_in_polygon = _geometry["point_in_polygon"]
+planar_edges_squared = _geometry["planar_edges_squared"]
+geodesic_edges_haversine = _geometry["geodesic_edges_haversine"]
+lens_area = _geometry["lens_area"]
+disc_polygon_area = _geometry["disc_polygon_area"]
+
+POINT, LINE, AREA, ANYWHERE = 0, 1, 2, 3
+NO, YES, ASK = 0, 1, 2
+RADIAN = geometry.RADIAN
+EARTH_RADIUS_M = geometry.EARTH_RADIUS_M
+
+
+class Shapes(NamedTuple):
+    """Many shapes: a skeleton (a point here, or a chain of vertices elsewhere) and a radius each."""
+
+    kind: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    radius: np.ndarray
+    chain: np.ndarray
+    """which skeleton of the chains below, for lines and areas"""
+    xs: np.ndarray
+    ys: np.ndarray
+    rings: np.ndarray
+    """where each ring or chain of vertices starts"""
+    first: np.ndarray
+    """the first ring of each skeleton; the last one ends where the next skeleton starts"""
+
+
+@compiled
+def _edges_squared(a, i, b, j):  # type: ignore[no-untyped-def]
+    c = a.chain[i]
+    return planar_edges_squared(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+
+
+@compiled
+def _edges_haversine(a, i, b, j):  # type: ignore[no-untyped-def]
+    c = a.chain[i]
+    return geodesic_edges_haversine(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+
+
+@compiled
+def _inside(a, i, b, j):  # type: ignore[no-untyped-def]
+    c = a.chain[i]
+    return point_in_polygon(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+
+
+@compiled
+def _chain_within(a, i, b, j, total, geodesic):  # type: ignore[no-untyped-def]
+    """A line or area a, a point or disc b."""
+    if a.kind[i] == 2 and _inside(a, i, b, j):
+        return total >= 0.0
+    if not geodesic:
+        return total >= 0.0 and _edges_squared(a, i, b, j) <= total * total
+    return _edges_haversine(a, i, b, j) <= haversine_bound(total)
+
+
+@compiled
+def _points_within(a, i, b, j, total, geodesic):  # type: ignore[no-untyped-def]
+    if geodesic:
+        return geodesic_within(a.x[i], a.y[i], b.x[j], b.y[j], total)
+    return planar_within(a.x[i], a.y[i], a.z[i], b.x[j], b.y[j], b.z[j], total)
+
+
+@compiled
+def _within(a, i, b, j, reach, geodesic):  # type: ignore[no-untyped-def]
+    if a.kind[i] == 3 or b.kind[j] == 3:
+        return 1
+    total = reach + (a.radius[i] + b.radius[j])
+    if a.kind[i] == 0 and b.kind[j] == 0:
+        return 1 if _points_within(a, i, b, j, total, geodesic) else 0
+    if b.kind[j] == 0:
+        return 1 if _chain_within(a, i, b, j, total, geodesic) else 0
+    if a.kind[i] == 0:
+        return 1 if _chain_within(b, j, a, i, total, geodesic) else 0
+    return 2
+
+
+@compiled
+def _encloses(outer, i, inner, j, geodesic):  # type: ignore[no-untyped-def]
+    if outer.kind[i] == 3:
+        return 1
+    if inner.kind[j] == 3:
+        return 0
+    if outer.kind[i] == 0:
+        if inner.kind[j] != 0:
+            return 2
+        return 1 if _points_within(outer, i, inner, j, outer.radius[i] - inner.radius[j], geodesic) else 0
+    if inner.kind[j] == 0 and inner.radius[j] == 0.0:
+        return _within(outer, i, inner, j, 0.0, geodesic)
+    if outer.kind[i] == 2 and outer.radius[i] == 0.0 and inner.kind[j] == 0:
+        if not _inside(outer, i, inner, j):
+            return 0
+        if geodesic:
+            return 1 if _edges_haversine(outer, i, inner, j) >= haversine_bound(inner.radius[j]) else 0
+        return 1 if _edges_squared(outer, i, inner, j) >= inner.radius[j] * inner.radius[j] else 0
+    return 2
+
+
+@compiled
+def _skeleton_distance(a, i, b, j, geodesic):  # type: ignore[no-untyped-def]
+    """Not a number where the model has to be asked."""
+    if a.kind[i] == 0 and b.kind[j] == 0:
+        if geodesic:
+            return geodesic_distance_m(a.x[i], a.y[i], b.x[j], b.y[j])
+        return math.sqrt(planar_squared(a.x[i], a.y[i], a.z[i], b.x[j], b.y[j], b.z[j]))
+    if a.kind[i] != 0 and b.kind[j] != 0:
+        return math.nan
+    if a.kind[i] == 0:
+        return _chain_distance(b, j, a, i, geodesic)
+    return _chain_distance(a, i, b, j, geodesic)
+
+
+@compiled
+def _chain_distance(a, i, b, j, geodesic):  # type: ignore[no-untyped-def]
+    if a.kind[i] == 2 and _inside(a, i, b, j):
+        return 0.0
+    if not geodesic:
+        return math.sqrt(_edges_squared(a, i, b, j))
+    return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(_edges_haversine(a, i, b, j)))
+
+
+@compiled
+def _share(inner, i, outer, j, geodesic):  # type: ignore[no-untyped-def]
+    """Not a number where the model has to be asked."""
+    if outer.kind[j] == 3:
+        return 1.0
+    if inner.kind[i] == 3:
+        return 0.0
+    if inner.kind[i] != 0:
+        return math.nan
+    radius = inner.radius[i]
+    if radius == 0.0:
+        return float(_encloses(outer, j, inner, i, geodesic))
+    if outer.kind[j] == 0:
+        apart = _skeleton_distance(inner, i, outer, j, geodesic)
+        return min(1.0, lens_area(apart, radius, outer.radius[j]) / (math.pi * radius**2))
+    if outer.kind[j] == 2 and outer.radius[j] == 0.0:
+        stretch = 1.0
+        if geodesic:
+            radius = radius / (EARTH_RADIUS_M * RADIAN)
+            stretch = math.cos(inner.y[i] * RADIAN)
+        c = outer.chain[j]
+        area = disc_polygon_area(
+            inner.x[i], inner.y[i], radius, stretch, outer.xs, outer.ys, outer.rings, outer.first[c], outer.first[c + 1]
+        )
+        return min(1.0, area / (math.pi * radius * radius))
+    return math.nan
+
+
+@compiled
+def within(a, ia, b, ib, reach, geodesic):  # type: ignore[no-untyped-def]
+    """For each pair whether the closest points are at most ``reach`` apart: `NO`, `YES` or `ASK`."""
+    said = np.empty(len(ia), np.int8)
+    for n in range(len(ia)):
+        said[n] = _within(a, ia[n], b, ib[n], reach, geodesic)
+    return said
+
+
+@compiled
+def encloses(outer, io, inner, ii, geodesic):  # type: ignore[no-untyped-def]
+    """For each pair whether the inner shape lies in the outer one: `NO`, `YES` or `ASK`."""
+    said = np.empty(len(io), np.int8)
+    for n in range(len(io)):
+        said[n] = _encloses(outer, io[n], inner, ii[n], geodesic)
+    return said
+
+
+@compiled
+def share(inner, ii, outer, io, geodesic):  # type: ignore[no-untyped-def]
+    """For each pair how much of the inner shape lies in the outer one; not a number where the model has to be asked."""
+    said = np.empty(len(io), np.float64)
+    for n in range(len(io)):
+        said[n] = _share(inner, ii[n], outer, io[n], geodesic)
+    return said
+
+
+@compiled
+def closeness(a, ia, b, ib, geodesic):  # type: ignore[no-untyped-def]
+    """What nearest neighbours are ordered by; not a number where the model has to be asked."""
+    said = np.empty(len(ia), np.float64)
+    for n in range(len(ia)):
+        i, j = ia[n], ib[n]
+        if a.kind[i] == 3 or b.kind[j] == 3:
+            said[n] = 0.0
+        elif a.kind[i] == 0 and b.kind[j] == 0 and a.radius[i] == 0.0 and b.radius[j] == 0.0:
+            if geodesic:
+                said[n] = haversine(a.x[i], a.y[i], b.x[j], b.y[j])
+            else:
+                said[n] = planar_squared(a.x[i], a.y[i], a.z[i], b.x[j], b.y[j], b.z[j])
+        else:
+            apart = _skeleton_distance(a, i, b, j, geodesic)
+            if not math.isnan(apart):
+                apart = max(0.0, apart - (a.radius[i] + b.radius[j]))
+            said[n] = apart * apart
+    return said
+
+
+# -- step functions laid over one another ----------------------------------------------------------------------
+
+
+@compiled
+def overlay(first, second, a_off, a_start, a_end, b_off, b_start, b_end):  # type: ignore[no-untyped-def]
+    """The segments of pairs of step functions: where a version of the one meets a version of the other."""
+    size = 0
+    for n in range(len(first)):
+        size += a_off[first[n] + 1] - a_off[first[n]] + b_off[second[n] + 1] - b_off[second[n]]
+    offsets = np.zeros(len(first) + 1, np.int64)
+    start, end = np.empty(size, np.int64), np.empty(size, np.int64)
+    a, b = np.empty(size, np.int64), np.empty(size, np.int64)
+    k = 0
+    for n in range(len(first)):
+        i, i_end = a_off[first[n]], a_off[first[n] + 1]
+        j, j_end = b_off[second[n]], b_off[second[n] + 1]
+        while i < i_end and j < j_end:
+            low, high = max(a_start[i], b_start[j]), min(a_end[i], b_end[j])
+            if low < high:
+                start[k], end[k], a[k], b[k] = low, high, i, j
+                k += 1
+            if a_end[i] < b_end[j]:
+                i += 1
+            else:
+                j += 1
+        offsets[n + 1] = k
+    return offsets, start[:k].copy(), end[:k].copy(), a[:k].copy(), b[:k].copy()
+
+
+@compiled
+def nearest(start, end, slot, value, slots, k):  # type: ignore[no-untyped-def]
+    """When each slot is among the k nearest (ties included): intervals of slots, from the times at which each has a value."""
+    order = np.argsort(start)
+    times = np.unique(np.concatenate((start, end)))
+    now = np.full(slots, np.inf)
+    until = np.full(slots, np.int64(-(2**63)))
+    since = np.full(slots, np.int64(-(2**63)))
+    never = np.int64(-(2**63))
+    out_slot, out_start, out_end = [np.int64(0)], [np.int64(0)], [np.int64(0)]
+    at = 0
+    for t in times:
+        for s in range(slots):
+            if until[s] == t:
+                now[s] = np.inf
+        while at < len(order) and start[order[at]] == t:
+            e = order[at]
+            now[slot[e]] = value[e]
+            until[slot[e]] = end[e]
+            at += 1
+        if k >= slots:
+            limit = np.inf
+        elif k == 1:
+            limit = now.min()
+        else:
+            limit = np.partition(now, k - 1)[k - 1]
+        for s in range(slots):
+            matches = now[s] < np.inf and now[s] <= limit
+            if matches and since[s] == never:
+                since[s] = t
+            elif not matches and since[s] != never:
+                out_slot.append(s)
+                out_start.append(since[s])
+                out_end.append(t)
+                since[s] = never
+    return np.array(out_slot[1:]), np.array(out_start[1:]), np.array(out_end[1:])
+
+
+# -- candidates ------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _hash(cx, cy, slice_, mask):  # type: ignore[no-untyped-def]
+    h = np.uint64(cx) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= np.uint64(cy) * np.uint64(0xC2B2AE3D27D4EB4F)
+    h ^= np.uint64(slice_) * np.uint64(0x165667B19E3779F9)
+    h ^= h >> np.uint64(29)
+    return np.int64(h & np.uint64(mask))
+
+
+class Boxes(NamedTuple):
+    """Boxes in the plane and in time, in cells of a grid: inclusive ranges of columns, rows and slices."""
+
+    x_min: np.ndarray
+    x_max: np.ndarray
+    y_min: np.ndarray
+    y_max: np.ndarray
+    t_min: np.ndarray
+    t_max: np.ndarray
+
+
+@compiled
+def _entries(boxes):  # type: ignore[no-untyped-def]
+    n = 0
+    for i in range(len(boxes.x_min)):
+        n += (
+            (boxes.x_max[i] - boxes.x_min[i] + 1)
+            * (boxes.y_max[i] - boxes.y_min[i] + 1)
+            * (boxes.t_max[i] - boxes.t_min[i] + 1)
+        )
+    return n
+
+
+@compiled
+def buckets(boxes, mask):  # type: ignore[no-untyped-def]
+    """The boxes by the hash of each cell that they touch."""
+    offsets = np.zeros(mask + 2, np.int64)
+    for i in range(len(boxes.x_min)):
+        for s in range(boxes.t_min[i], boxes.t_max[i] + 1):
+            for cx in range(boxes.x_min[i], boxes.x_max[i] + 1):
+                for cy in range(boxes.y_min[i], boxes.y_max[i] + 1):
+                    offsets[_hash(cx, cy, s, mask) + 1] += 1
+    offsets = np.cumsum(offsets)
+    fill = offsets[:-1].copy()
+    n = offsets[-1]
+    item, cell = np.empty(n, np.int64), np.empty((n, 3), np.int32)
+    for i in range(len(boxes.x_min)):
+        for s in range(boxes.t_min[i], boxes.t_max[i] + 1):
+            for cx in range(boxes.x_min[i], boxes.x_max[i] + 1):
+                for cy in range(boxes.y_min[i], boxes.y_max[i] + 1):
+                    h = _hash(cx, cy, s, mask)
+                    at = fill[h]
+                    item[at] = i
+                    cell[at, 0], cell[at, 1], cell[at, 2] = cx, cy, s
+                    fill[h] += 1
+    return offsets, item, cell
+
+
+@compiled
+def met(probes, boxes, offsets, item, cell, mask, probe_owner, box_owner, first, last):  # type: ignore[no-untyped-def]
+    """The owners of probes and boxes that share a cell, as pairs; repeated ones in a row only once."""
+    one, two = [np.int64(0)], [np.int64(0)]
+    for i in range(first, last):
+        for s in range(probes.t_min[i], probes.t_max[i] + 1):
+            for cx in range(probes.x_min[i], probes.x_max[i] + 1):
+                for cy in range(probes.y_min[i], probes.y_max[i] + 1):
+                    h = _hash(cx, cy, s, mask)
+                    for at in range(offsets[h], offsets[h + 1]):
+                        if cell[at, 0] != cx or cell[at, 1] != cy or cell[at, 2] != s:
+                            continue
+                        j = item[at]
+                        # Of all the cells that the two share, the first one reports them.
+                        if (
+                            max(probes.x_min[i], boxes.x_min[j]) != cx
+                            or max(probes.y_min[i], boxes.y_min[j]) != cy
+                            or max(probes.t_min[i], boxes.t_min[j]) != s
+                        ):
+                            continue
+                        if one[-1] == probe_owner[i] and two[-1] == box_owner[j] and len(one) > 1:
+                            continue
+                        one.append(probe_owner[i])
+                        two.append(box_owner[j])
+    return np.array(one[1:]), np.array(two[1:])
