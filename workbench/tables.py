@@ -129,13 +129,16 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
     {'rows_in': 2, 'rows_collapsed': 1, 'rows_set_aside': 0}
     """
     frame = load(source, table).reset_index(drop=True)
+    repeated = sorted(set(map(str, frame.columns[frame.columns.duplicated()])))
+    raise_all([f"{table} have two columns named {name!r}" for name in repeated], DataError)
     faults: list[str] = []
     key = _key(frame, table, faults)
     clock = _times(frame, table, zone, tick, faults)
     metric, has_geometry = _positions(frame, table, faults)
     _operations(frame, table, faults)
     raise_all(faults, DataError)
-    frame = frame.rename(columns={key: "id"})
+    # The key is called id inside; an attribute of that name could only be mistaken for it.
+    frame = frame.drop(columns=["id"] if key != "id" and "id" in frame.columns else []).rename(columns={key: "id"})
     if frame["id"].isna().any():
         raise DataError(f"{table}: {int(frame['id'].isna().sum())} rows have no {key}")
     rows_in = len(frame)
@@ -272,7 +275,7 @@ def _one_row_per_instant(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     if not repeated.any():
         return frame.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), 0
     merged, aside = [], 0
-    for _, group in frame[repeated].groupby(["id", "t"], sort=False, dropna=False):
+    for _, group in frame[repeated].groupby(["id", "t"], sort=False, dropna=False, observed=True):
         row = _merged(group)
         if row is None:
             aside += len(group)

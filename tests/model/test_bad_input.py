@@ -263,6 +263,7 @@ def test_an_unknown_engine_is_refused_before_anything_is_read():
         ("mobile t x y\nann 2008-05-17T10:00:00 0 0", CAFE, "such as '2008-05-17T10:00:00'; state the zone"),
         ("mobile t x y\nann 2008-05-17T10:00:00Z 0 0", "place t x y\ncafe 5 0 0", "tell time in different ways"),
         (5, CAFE, "fixes: int is not a table"),
+        (pd.DataFrame([["ann", 1, 0.0, 0.0, 0.0]], columns=list("mtxyy")), CAFE, "fixes have two columns named 'y'"),
         ("no/such/file.parquet", CAFE, "there is no file or folder 'no/such/file.parquet'"),
         (FIX, {"place": ["cafe"], "geometry": ["POLYGON ((0 0"]}, "the geometry of 'cafe' cannot be used"),
         (FIX, {"place": ["cafe"], "geometry": ["POINT EMPTY"]}, "the geometry of 'cafe' cannot be used"),
@@ -279,6 +280,11 @@ def test_all_faults_of_one_table_are_reported_at_once():
         played(scenario(), "mobil t x y op\nann 1.5 inf 0 ad", CAFE)
     for fault in ("'mobile'", "fractions", "infinite", "'ad'"):
         assert fault in str(caught.value)
+
+
+def test_an_attribute_named_id_is_not_mistaken_for_the_key():
+    made = played(scenario(), "mobile t x y id\nann 1 0 0 5", "place x y id\ncafe 0 0 cafe-5")
+    assert timelines(made) == [("cafe", "ann", 1, None, None)]
 
 
 def test_null_coordinates_are_allowed_where_op_is_update_and_leave_the_position():
@@ -392,6 +398,14 @@ def test_saving_writes_everything_or_nothing(tmp_path, monkeypatch):
             made.save(target)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
     assert [p.name for p in tmp_path.iterdir()] == ["out"], "no draft is left behind"
+
+
+def test_ids_of_several_types_can_be_replayed_and_a_file_that_cannot_hold_them_is_said_so(tmp_path):
+    made = played(scenario(), "mobile t x y\nann 1 0 0\n7 1 0 0", CAFE)
+    assert [line[1] for line in timelines(made)] == [7, "ann"]
+    with pytest.raises(DataError, match="cannot be written"):
+        made.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_saving_over_an_older_output_replaces_it_whole(tmp_path):

@@ -13,7 +13,8 @@ import pytest
     ["", "import workbench.replay", "from workbench.replay import Replay", "import workbench.baselines"],
 )
 def test_replay_is_the_function_and_not_the_module_of_that_name(first):
-    code = f"{first}\nimport workbench\nfrom workbench import replay\nprint(callable(replay), workbench.replay is replay)"
+    use = "import workbench; from workbench import replay; print(callable(replay), replay is workbench.replay)"
+    code = f"{first}\n{use}"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["True", "True"]
 
