@@ -11,6 +11,7 @@ What is too much to look at is thinned or gathered into cells, and the page says
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from math import ceil
 from typing import Any
 
@@ -23,14 +24,13 @@ from folium.utilities import JsCode
 
 from workbench.errors import DataError, did_you_mean
 from workbench.views.colours import MATCH, MOBILE, PLACE, UNMATCH, Scale, scale
-from workbench.views.scene import SIDES, Scene, Sides, scene
+from workbench.views.scene import MAX_MOBILES, SIDES, Scene, Sides, scene
 from workbench.views.text import escape, number
 
 MAX_MARKERS = 2_000
 """More places or notifications than this are gathered into cells: browsers go blank at a few thousand markers."""
 MAX_POSITIONS = 6_000
 """More positions than this are thinned: fewer mobiles (those that were told most), then every n-th fix."""
-MAX_MOBILES = 200
 MAX_LISTED = 200
 _HIDDEN = ("key", "name_shown", "x", "y", "lon", "lat", "z", "geometry", "radius_m", "since", "until", "t", "op", "id")
 
@@ -42,13 +42,14 @@ class OfflineMap(folium.Map):
 
     offline: bool = True
 
-    def render(self, **kwargs: Any) -> None:
+    def render(self, **kwargs: Any) -> str:
         if not any(isinstance(e, folium.Icon | folium.Popup) for e in _descendants(self)):
             self.default_js = [link for link in folium.Map.default_js if link[0] == "leaflet"]
             self.default_css = [link for link in folium.Map.default_css if link[0] == "leaflet_css"]
-        super().render(**kwargs)
+        made: str = super().render(**kwargs)
         if self.offline:
             _carry_assets(self.get_root())
+        return made
 
 
 def _descendants(element: Any) -> Iterator[Any]:
@@ -80,8 +81,9 @@ class _Panel(folium.MacroElement):
         {% macro header(this, kwargs) %}
         <style>
           .workbench-panel { background: #fffffff2; padding: 8px 12px; border-radius: 4px; max-width: 270px;
-            max-height: calc(100vh - 260px); min-height: 60px; overflow: auto; font: 13px/1.4 system-ui, sans-serif;
+            max-height: calc(100vh - 330px); min-height: 90px; overflow: auto; font: 13px/1.4 system-ui, sans-serif;
             color: #222; box-shadow: 0 1px 4px #0006; overflow-wrap: anywhere; }
+          @media (max-width: 999px) { .workbench-panel { max-height: calc(100vh - 150px); } }
           .workbench-panel h1 { font-size: 15px; margin: 0 0 4px; }
           .workbench-panel p { margin: 0 0 4px; }
           .workbench-panel .note { color: #8a3b00; }
@@ -90,12 +92,25 @@ class _Panel(folium.MacroElement):
             border: 2px solid; box-sizing: border-box; }
           .workbench-panel button { all: unset; cursor: pointer; text-decoration: underline; color: #0b57a4; }
           .workbench-panel button:focus-visible { outline: 2px solid #0b57a4; }
-          .workbench-panel td { padding: 1px 6px 1px 0; vertical-align: top; }
+          .workbench-panel td { padding: 1px 6px 1px 0; vertical-align: top; overflow-wrap: normal; }
+          .leaflet-popup-content { font: 13px/1.45 system-ui, sans-serif; }
           .workbench-why { white-space: pre-wrap; font: 12px/1.35 ui-monospace, monospace; margin: 6px 0 0;
             overflow-wrap: anywhere; }
           .leaflet-popup-content { max-height: 260px; overflow: auto; }
           .leaflet-container { background: #f4f3ef; }
-          .leaflet-timeline-control, .leaflet-timeline-controls { background: #fffffff2; }
+          .leaflet-control-layers { font: 13px/1.5 system-ui, sans-serif; }
+          .leaflet-control-layers label { margin: 0; }
+          .leaflet-control-container .leaflet-bottom.leaflet-left { padding: 0 10px; box-sizing: border-box; }
+          .leaflet-control-container .leaflet-timeline-control { box-sizing: border-box; width: 100%; margin: 0 0 10px;
+            padding: 6px 12px; background: #fffffff2; display: flex; gap: 12px; align-items: center;
+            font: 13px/1.4 system-ui, sans-serif; }
+          .leaflet-bottom .leaflet-timeline-control .sldr-ctrl-container { float: none; width: auto; margin: 0;
+            padding: 0; display: flex; gap: 12px; align-items: center; }
+          .leaflet-bottom .leaflet-timeline-control .button-container { white-space: nowrap; float: none; width: auto; }
+          .leaflet-bottom .leaflet-timeline-control .button-container button { width: 34px; height: 28px; }
+          .leaflet-bottom .leaflet-timeline-control .time-text { white-space: nowrap; width: auto;
+            font-variant-numeric: tabular-nums; }
+          .leaflet-bottom .leaflet-timeline-control .time-slider { margin: 0; width: auto; flex: 1; min-width: 100px; }
         </style>
         {% endmacro %}
         {% macro script(this, kwargs) %}
@@ -123,29 +138,37 @@ class _Panel(folium.MacroElement):
             return box;
           };
           panel.addTo(map);
+          L.control.scale({position: "bottomleft", imperial: false}).addTo(map);
+          var wide = window.innerWidth >= 1000;
+          panel.getContainer().querySelectorAll("details[open]").forEach(function (part) { part.open = wide; });
+          map.fitBounds({{ this.bounds|tojson }},
+            {paddingTopLeft: [20, 20], paddingBottomRight: [wide ? 300 : 20, 80]});
           map.getContainer().setAttribute("role", "region");
           map.getContainer().setAttribute("aria-label", {{ this.title|tojson }});
           document.documentElement.lang = "en";
-          document.querySelectorAll(".leaflet-timeline-controls button").forEach(function (button) {
+          document.querySelectorAll(".leaflet-timeline-control button").forEach(function (button) {
             button.setAttribute("aria-label", button.title || button.className);
           });
-          document.querySelectorAll(".leaflet-timeline-controls input").forEach(function (input) {
+          document.querySelectorAll(".leaflet-timeline-control input").forEach(function (input) {
             input.setAttribute("aria-label", "time");
           });
         })();
         {% endmacro %}
     """)
 
-    def __init__(self, title: str, html: str, slider: Any, layers: list[Any]) -> None:
+    def __init__(self, title: str, html: str, seen: Scene, slider: Any, layers: list[Any]) -> None:
         super().__init__()
         self._name = "Panel"
         self.title, self.html, self.slider, self.layers = title, html, slider, layers
+        west, south, east, north = seen.bounds
+        self.bounds = [[south, west], [north, east]]
 
 
 _EACH = JsCode("""function (feature, layer) {
     var p = feature.properties;
     if (p.tip) layer.bindTooltip(p.tip, {sticky: true});
-    if (p.popup) layer.bindPopup(p.popup, {maxWidth: 420});
+    if (p.popup) layer.bindPopup(p.popup, {maxWidth: 420, autoPanPaddingTopLeft: [60, 20],
+        autoPanPaddingBottomRight: [window.innerWidth < 1000 ? 40 : 310, 90]});
 }""")
 _POINT = JsCode("""function (feature, latlng) {
     var p = feature.properties;
@@ -165,40 +188,55 @@ def draw(
     fixes: Any = None,
     places: Any = None,
     *,
-    explain: Callable[[Any, Any, Any], Any] | None = None,
-    title: str = "Who was told what, where and when",
     sides: Sides = SIDES,
-    colour_by: str | None = None,
     zone: str | None = None,
     radius_m: float | None = None,
+    **options: Any,
+) -> folium.Map:
+    """The tables of a replay on a map with a time line.
+
+    ``sides`` says for each population of publications and subscriptions the table that its rows come from; ``zone`` is
+    the time zone that times are shown in; ``radius_m`` the reach of places that have none of their own. The other
+    options are those of `draw_scene`.
+
+    >>> fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 3], "x": [0.0, 9.0], "y": [0.0, 0.0]})
+    >>> places = pd.DataFrame({"place": ["cafe"], "x": [9.0], "y": [0.0]})
+    >>> lines = pd.DataFrame({"publication": ["cafe"], "subscription": [7], "tau": [3], "pi": [pd.NA], "ended": [None]})
+    >>> told = pd.DataFrame({"t": [3], "kind": ["match"], "publication": ["cafe"], "subscription": [7]})
+    >>> draw(lines, told, fixes, places).get_name()[:4]
+    'map_'
+    """
+    seen = scene(timelines, notifications, fixes, places, sides=sides, zone=zone, radius_m=radius_m)
+    return draw_scene(seen, **options)
+
+
+def draw_scene(
+    seen: Scene,
+    *,
+    explain: Callable[[Any, Any, Any], Any] | None = None,
+    title: str = "Who was told what, where and when",
+    colour_by: str | None = None,
     base: Any = None,
     tiles: str | None = None,
     attribution: str | None = None,
     offline: bool = True,
     explained: int = 100,
 ) -> folium.Map:
-    """The tables of a replay on a map with a time line.
+    """A scene on a map with a time line.
 
     ``explain(publication, subscription, t)`` gives the reason that a notification's popup shows (for the first
-    ``explained`` of them); ``colour_by`` names an attribute of the places or the fixes; ``zone`` is the time zone that
-    times are shown in; ``radius_m`` the reach of places that have none of their own; ``base`` a table with ``geometry``
-    (streets, say) to draw below; ``tiles`` and ``offline=False`` make the page ask the web for tiles, and for scripts.
-
-    >>> fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 3], "x": [0.0, 9.0], "y": [0.0, 0.0]})
-    >>> places = pd.DataFrame({"place": ["cafe"], "x": [9.0], "y": [0.0]})
-    >>> lines = pd.DataFrame({"publication": ["cafe"], "subscription": [7], "tau": [3], "pi": [pd.NA], "ended": [None]})
-    >>> told = pd.DataFrame({"t": [3], "kind": ["match"], "publication": ["cafe"], "subscription": [7]})
-    >>> draw(lines, told, fixes, places).get_name()[:12]
-    'offline_map_'
+    ``explained`` of them); ``colour_by`` names an attribute of the places or the fixes; ``base`` is a table with
+    ``geometry`` (streets, say) to draw below; ``tiles`` (a name or an address that folium knows) and ``offline=False``
+    make the page ask the web for tiles, and for scripts.
     """
-    seen = scene(timelines, notifications, fixes, places, sides=sides, zone=zone, radius_m=radius_m)
     if tiles is not None and seen.planar:
         raise DataError("tiles are pictures of the globe, and these are metres (x, y); give lon, lat or no tiles")
     notes = list(seen.notes)
     colours = _scale(seen, colour_by)
     shown = _thinned(seen, notes)
     drawn = _frame(seen, tiles, attribution, offline)
-    drawn.get_root().title = escape(title)
+    page: Any = drawn.get_root()
+    page.title = escape(title)
     if base is not None:
         _layer("Base", _base(base), drawn)
     _layer(f"Places ({len(seen.places):,})", _places(seen, colours, notes), drawn)
@@ -209,9 +247,12 @@ def draw(
         for kind, found in _told(seen, reasons, notes).items()
     ]
     slider = _time_line(seen, shown, colours, reasons, drawn)
-    folium.LayerControl(collapsed=False).add_to(drawn)
+    switches = folium.LayerControl()
+    chosen: dict[str, Any] = switches.options
+    chosen["collapsed"] = JsCode("window.innerWidth < 1000")
+    switches.add_to(drawn)
     listed = layers if len(seen.notifications) <= MAX_MARKERS else []
-    _Panel(title, _panel(seen, title, colours, notes, bool(listed)), slider, listed).add_to(drawn)
+    _Panel(title, _panel(seen, title, colours, notes, bool(listed)), seen, slider, listed).add_to(drawn)
     return drawn
 
 
@@ -225,15 +266,12 @@ def _frame(seen: Scene, tiles: str | None, attribution: str | None, offline: boo
         tiles=tiles,
         attr=None if attribution is None else escape(attribution),
         crs="Simple" if seen.planar else "EPSG3857",
-        control_scale=True,
         zoom_snap=0.25,
         attribution_control=tiles is not None,
     )
     made.offline = offline
     made.options["min_zoom"] = -20 if seen.planar else 0
     made.options["max_zoom"] = 10 if seen.planar else 20
-    pad = max(east - west, north - south, 1e-9) * 0.03
-    made.fit_bounds([[south - pad, west - pad], [north + pad, east + pad]], padding_bottom_right=[0, 90])
     return made
 
 
@@ -260,10 +298,9 @@ def _point(x: float, y: float) -> Feature:
 def _panel(seen: Scene, title: str, colours: Scale | None, notes: list[str], listed: bool) -> str:
     told = seen.notifications
     parts = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{len(told):,} notifications, {len(seen.timelines):,} timelines<br>"
-        f"{escape(seen.times.text(seen.span[0]))} to {escape(seen.times.text(seen.span[1]))}<br>"
-        f"<b>{escape(seen.times.label)}</b></p>",
+        f"<p>{len(told):,} notifications, {len(seen.timelines):,} timelines</p>",
+        f"<p>{escape(seen.times.text(seen.span[0]))} to {escape(seen.times.text(seen.span[1]))}</p>",
+        f"<p><b>{escape(seen.times.label)}</b></p>",
     ]
     parts += [f'<p class="note">{escape(note)}</p>' for note in notes]
     legend = [("match", MATCH, MATCH), ("unmatch", "#fff", UNMATCH)]
@@ -277,13 +314,15 @@ def _panel(seen: Scene, title: str, colours: Scale | None, notes: list[str], lis
     parts.append(f"<details open><summary>Legend</summary>{rows}</details>")
     if listed and len(told):
         parts.append(_table(seen))
-    return "".join(parts)
+    return f"<h1>{escape(title)}</h1><details open><summary>About this map</summary>{''.join(parts)}</details>"
 
 
 def _table(seen: Scene) -> str:
     told = seen.notifications
+    first, last = (seen.times.text(at) for at in seen.span)
+    skip = 11 if not seen.times.integers and first[:10] == last[:10] else 0  # one day: the time says it
     rows = "".join(
-        f'<tr><td><button data-at="{row.at:.0f}" data-n="{n}">{escape(seen.times.text(row.at))}</button></td>'
+        f'<tr><td><button data-at="{row.at:.0f}" data-n="{n}">{escape(seen.times.text(row.at)[skip:])}</button></td>'
         f"<td>{escape(row.kind)}</td><td>{escape(row.publication)} → {escape(row.subscription)}</td></tr>"
         for n, row in enumerate(told.head(MAX_LISTED).itertuples())
     )
@@ -337,7 +376,8 @@ def _places(seen: Scene, colours: Scale | None, notes: list[str]) -> list[Featur
             features.append(_feature(shapely.geometry.mapping(row.geometry), area, **about))
             continue
         if row.radius_m > 0:
-            features.append(_feature(_point(row.x, row.y), {**area, "className": "reach"}, metres=row.radius_m, **about))
+            area["className"] = "reach"
+            features.append(_feature(_point(row.x, row.y), area, metres=row.radius_m, **about))
         dot = {"color": "#fff", "weight": 1, "fillColor": colour, "fillOpacity": 1, "className": "place"}
         features.append(_feature(_point(row.x, row.y), dot, size=6, **about))
     return features
@@ -517,7 +557,8 @@ def _time_line(
         steps=int(min(600, max(10, last - first))),
         playback_duration=30_000,
     )
-    slider.options["format_output"] = _clock(seen)
+    options: dict[str, Any] = slider.options
+    options["format_output"] = _clock(seen)
     slider.default_js = [link for link in TimelineSlider.default_js if link[0] == "timeline"]
     slider.add_timelines(*lines).add_to(drawn)
     return slider
@@ -553,7 +594,7 @@ def _pairs(seen: Scene, shown: pd.DataFrame) -> list[Feature]:
         ids = (str(name).split("/", 1)[-1] for name in (row.publication, row.subscription))
         inside = [at for key in ids for at in cuts.get(key, ()) if row.began < at < end]
         stops = [row.began, *sorted(set(inside)), end]
-        pieces += [(row.publication, row.subscription, a, b) for a, b in zip(stops, stops[1:], strict=False)]
+        pieces += [(row.publication, row.subscription, a, b) for a, b in pairwise(stops)]
         if len(pieces) > MAX_POSITIONS:
             return []
     frame = pd.DataFrame(pieces, columns=["publication", "subscription", "at", "end"])

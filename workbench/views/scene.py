@@ -4,7 +4,8 @@ Maps, plots and reports share it, so that they show the same thing: where every 
 when. State is a step function, as in the model: a mobile stays where its last fix saw it until the next one.
 
 Times become numbers (milliseconds since 1970 for timestamps, the integers themselves otherwise), ids become text for
-joining, and a notification is where its mobile is: the subscriber if that one moves, else the publisher, else the place.
+joining, and a notification is where its mobile is: the subscriber if that one moves, else the publisher, else the
+place.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from workbench.geometry import PLANAR, WGS84
 Sides = Mapping[str, Mapping[str, str]]
 SIDES: Sides = {"publication": {"places": "places"}, "subscription": {"mobiles": "fixes"}}
 """For publications and subscriptions, each population and the table that its rows come from."""
+MAX_MOBILES = 200
+"""Of more mobiles than this, tracks are shown of those with the most notifications."""
 _ALWAYS = -np.inf
 
 
@@ -101,7 +104,7 @@ def scene(
     """The scene of a replay's tables.
 
     >>> fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 3], "x": [0.0, 9.0], "y": [0.0, 0.0]})
-    >>> lines = pd.DataFrame({"publication": ["cafe"], "subscription": [7], "tau": [2], "pi": [3], "ended": ["unmatch"]})
+    >>> lines = pd.DataFrame({"publication": ["a"], "subscription": [7], "tau": [2], "pi": [3], "ended": ["unmatch"]})
     >>> scene(lines, tables.notifications_frame(lines), fixes).notifications[["kind", "at", "x"]]
           kind   at    x
     0    match  2.0  0.0
@@ -274,7 +277,3 @@ def _corners(places: pd.DataFrame, metric: str, axis: str) -> list[Any]:
     values = places[axis].to_numpy(float)
     return [*found, values - reach, values + reach]
 
-
-def attribute(table: pd.DataFrame, name: str) -> pd.Series | None:
-    """A column to colour by, None where the table has no such column."""
-    return table[name] if name in table.columns else None

@@ -10,7 +10,7 @@ import html
 from typing import Any
 
 _SIGNS = {ord(sign): f"&#{ord(sign)};" for sign in "`${}\\%"}
-_CONTROLS = {code: " " for code in (*range(9), 11, 12, *range(14, 32), 127, 0x2028, 0x2029)}
+_CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 0x2028, 0x2029), " ")
 
 
 def escape(value: Any) -> str:
