@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -31,6 +31,11 @@ from workbench.model.pubsub import Population
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
 from workbench.scenarios import resolve
+
+if TYPE_CHECKING:
+    import folium
+
+    from workbench.views.scene import Scene
 
 ENGINES = ("reference", "local", "spark")
 Run = tuple[Any, Any, dict[str, Any], Callable[[Sequence[Any] | None], tables.Inputs]]
@@ -71,6 +76,47 @@ class Replay:
             if relevant and instant <= t:
                 history.apply(instant, relevant)
         return explain(Reference(self.scenario, history, data.clock, data.metric), pair[0], pair[1], t)
+
+    def scene(self, zone: str | None = None) -> Scene:
+        """What maps, plots and reports show of it, with times in a zone (default: the data's, else UTC)."""
+        from workbench.views.scene import MAX_MOBILES, scene
+
+        data = self.inputs(self._most_told(MAX_MOBILES)) if self.engine == "spark" else self.data
+        seen = {name: rows.frame.assign(t=data.clock.column(rows.frame["t"])) for name, rows in data.tables.items()}
+        sides = {
+            role: {p.name: p.table for p in populations}
+            for role, populations in (
+                ("publication", self.scenario.publications),
+                ("subscription", self.scenario.subscriptions),
+            )
+        }
+        return scene(
+            self.timelines,
+            self.notifications,
+            seen.get("fixes"),
+            seen.get("places"),
+            sides=sides,
+            zone=zone or data.clock.zone,
+            radius_m=self.scenario.parameters.get("radius_m"),
+        )
+
+    def _most_told(self, mobiles: int) -> list[Any]:
+        """The mobiles with the most notifications, counted on Spark."""
+        found: list[Any] = []
+        for role, side in (("publication", self.scenario.publications), ("subscription", self.scenario.subscriptions)):
+            if any(p.table == "fixes" for p in side):
+                counts = self.notifications.groupBy(role).count().orderBy("count", ascending=False).limit(mobiles)
+                found += [_id_of(side, row[role]) for row in counts.collect()]
+        return found
+
+    def map(self, zone: str | None = None, **options: Any) -> folium.Map:
+        """A map of places, tracks and notifications with a time line to play, and reasons in the popups.
+
+        Options are those of `workbench.views.maps.draw_scene`: ``colour_by``, ``base``, ``tiles``, ``title``, ...
+        """
+        from workbench.views.maps import draw_scene
+
+        return draw_scene(self.scene(zone), **{"explain": self.explain, "title": self.scenario.name, **options})
 
     def diff(self, other: Replay) -> pd.DataFrame:
         """Which timelines another replay adds, removes or moves, compared with this one."""
