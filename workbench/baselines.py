@@ -13,13 +13,13 @@ The fixes are those that the replay read: identical rows counted once, rows that
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench import tables
+from workbench.engines import local, reference
 from workbench.engines.reference import naming
 from workbench.errors import DataError
 from workbench.model.filters import everything
@@ -68,11 +68,12 @@ def one_sided(made: Replay) -> pd.DataFrame:
         "publishers' filters only": _accepting(both, subscriptions=True),
         "subscribers' filters only": _accepting(both, publications=True),
     }
+    engine = reference if made.engine == "reference" else local
     symmetric = _ticks(made)
     rows = []
     for label, scenario in only.items():
         data = replace(made.data, scenario=scenario)
-        timelines, _ = import_module(f"workbench.engines.{made.engine}").run(data, _until(made))
+        timelines, _ = engine.run(data, _until(made))
         lines = _ticks(replace(made, timelines=timelines))
         rows.append((label, *_counted(timelines), _not_in(lines, symmetric)))
     rows.append(("both (symmetric)", *_counted(made.timelines), 0))

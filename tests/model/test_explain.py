@@ -75,7 +75,7 @@ def test_the_root_is_m_and_margins_have_the_right_sign_around_every_transition(k
     """Against M over the whole history; `explain` itself sees only as much of it as the two filters can see."""
     asked = 0
 
-    @settings(max_examples=10)
+    @settings(max_examples=7)
     @given(cases(kind))
     def agree(case: Case) -> None:
         nonlocal asked
@@ -94,7 +94,7 @@ def test_the_root_is_m_and_margins_have_the_right_sign_around_every_transition(k
             asked += 1
 
     agree()
-    assert asked >= 5
+    assert asked >= 3
 
 
 def test_the_whole_tree_stands_in_text_with_truth_quantity_and_margin():
