@@ -79,7 +79,8 @@ def spark_log() -> Path | None:
 
 
 def _master(master: str | None, cores: int | None) -> str:
-    return master or os.environ.get("WORKBENCH_MASTER") or f"local[{cores or available_cores()}]"
+    # The second number lets a task be tried again, as on a cluster; plain local[n] gives up at the first failure.
+    return master or os.environ.get("WORKBENCH_MASTER") or f"local[{cores or available_cores()},4]"
 
 
 def available_cores() -> int:

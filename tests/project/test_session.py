@@ -84,8 +84,8 @@ def test_the_session_is_set_up_for_small_and_silent_runs(spark: SparkSession) ->
     [
         ("local[3]", "spark://there", None, "local[3]"),
         (None, "spark://there", None, "spark://there"),
-        (None, None, 2, "local[2]"),
-        (None, None, None, f"local[{module.available_cores()}]"),
+        (None, None, 2, "local[2,4]"),
+        (None, None, None, f"local[{module.available_cores()},4]"),
     ],
 )
 def test_the_master_is_the_argument_then_the_variable_then_this_machine(
