@@ -32,3 +32,12 @@ def number(value: float) -> str:
     ('12,345', '0.1235', '12')
     """
     return f"{int(value):,}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def plain(value: Any) -> str:
+    r"""A value as text that plots show as it is: a dollar would begin mathematics.
+
+    >>> plain("5 $ and `x`")
+    '5 \\$ and `x`'
+    """
+    return str(value).encode("utf-8", "replace").decode("utf-8").replace("\\", "/").replace("$", r"\$")

@@ -1,0 +1,333 @@
+"""Plots of a replay, and of regions: pictures that need no script, with a sentence each.
+
+`overview` is the picture that stands beside every map. Each function gives a `Picture`, which shows itself as PNG in a
+notebook, says in words what it shows (its `repr`), and is written with `Picture.save`.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import dates
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Ellipse, PathPatch, Rectangle
+from matplotlib.path import Path as Outline
+from matplotlib.ticker import MaxNLocator
+
+from workbench.errors import DataError, did_you_mean
+from workbench.geometry import EARTH_RADIUS_M
+from workbench.model.extents import Interval
+from workbench.model.regions import Region
+from workbench.model.shapes import Shape
+from workbench.views.colours import CATEGORIES, MATCH, MOBILE, PLACE, UNMATCH, scale
+from workbench.views.scene import Scene
+from workbench.views.text import plain
+
+MAX_BARS = 40
+
+
+class Picture(Figure):
+    """A figure that shows itself in a notebook, and says what it shows."""
+
+    says: str = ""
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+    def png(self, dpi: int = 100) -> bytes:
+        """The picture as the bytes of a PNG."""
+        page = io.BytesIO()
+        self.savefig(page, format="png", dpi=dpi, metadata={"Software": None, "Description": self.says})
+        return page.getvalue()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as PNG."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(self.png())
+        return target
+
+    def __repr__(self) -> str:
+        return self.says or super().__repr__()
+
+    __str__ = __repr__
+
+
+def overview(seen: Scene, *, colour_by: str | None = None, base: Any = None, title: str = "") -> Picture:
+    """Where, when and for how long: the three pictures of a replay in one."""
+    picture = Picture(figsize=(12, 6.5), layout="constrained")
+    grid = picture.add_gridspec(2, 2, width_ratios=[1.2, 1], height_ratios=[1, 1.6])
+    _space(picture.add_subplot(grid[:, 0]), seen, colour_by, base)
+    _over_time(picture.add_subplot(grid[0, 1]), seen)
+    _bars(picture.add_subplot(grid[1, 1]), seen)
+    if title:
+        picture.suptitle(plain(title))
+    picture.says = _sentence(seen)
+    return picture
+
+
+def space(seen: Scene, *, colour_by: str | None = None, base: Any = None) -> Picture:
+    """Places with their reach, tracks, and where mobiles were when they were told."""
+    picture = Picture(figsize=(7, 6.5), layout="constrained")
+    _space(picture.add_subplot(), seen, colour_by, base)
+    picture.says = _sentence(seen)
+    return picture
+
+
+def over_time(seen: Scene) -> Picture:
+    """Matches up, unmatches down, over time."""
+    picture = Picture(figsize=(9, 2.6), layout="constrained")
+    _over_time(picture.add_subplot(), seen)
+    picture.says = _sentence(seen)
+    return picture
+
+
+def bars(seen: Scene) -> Picture:
+    """Timelines: a bar from tau to pi for each time that a pair matched."""
+    pairs = min(MAX_BARS, len(seen.timelines.drop_duplicates(["publication", "subscription"])))
+    picture = Picture(figsize=(9, 1.2 + 0.22 * max(3, pairs)), layout="constrained")
+    _bars(picture.add_subplot(), seen)
+    picture.says = f"{len(seen.timelines):,} timelines of matching pairs, as bars over time"
+    return picture
+
+
+def _sentence(seen: Scene) -> str:
+    told = seen.notifications
+    kinds = told["kind"].value_counts()
+    return (
+        f"{len(seen.places):,} places, {seen.tracks['key'].nunique():,} mobiles, {len(told):,} notifications "
+        f"({kinds.get('match', 0):,} match, {kinds.get('unmatch', 0):,} unmatch), "
+        f"{seen.times.text(seen.span[0])} to {seen.times.text(seen.span[1])}, {seen.times.label}"
+    )
+
+
+# -- space ---------------------------------------------------------------------------------------------------
+
+
+def _space(ax: Axes, seen: Scene, colour_by: str | None, base: Any) -> None:
+    if base is not None:
+        _base(ax, base)
+    colours = _colours(seen, colour_by)
+    for key, track in seen.tracks.groupby("key", sort=False):
+        ax.plot(track["x"], track["y"], color=colours.get(("fixes", key), MOBILE), linewidth=0.8, alpha=0.5)
+    for row in seen.places.itertuples():
+        colour = colours.get(("places", row.key), PLACE)
+        if row.geometry is not None:
+            _outline(ax, row.geometry, colour)
+        elif row.radius_m > 0:
+            ax.add_patch(_reach(seen, row, colour))
+    at = seen.places[[g is None for g in seen.places["geometry"]]] if len(seen.places) else seen.places
+    filled = [colours.get(("places", key), PLACE) for key in at["key"]]
+    ax.scatter(at["x"], at["y"], s=16, c=filled, edgecolors="white", linewidths=0.5, zorder=3)
+    told = seen.notifications
+    match, unmatch = told[told["kind"] == "match"], told[told["kind"] == "unmatch"]
+    ax.scatter(unmatch["x"], unmatch["y"], s=26, facecolors="none", edgecolors=UNMATCH, zorder=4, label="unmatch")
+    ax.scatter(match["x"], match["y"], s=14, c=MATCH, edgecolors="white", linewidths=0.4, zorder=5, label="match")
+    for name, colour in _legend(seen, colour_by):
+        ax.scatter([], [], s=16, c=colour, label=plain(name))
+    west, south, east, north = seen.bounds
+    pad = 0.03 * max(east - west, north - south, 1e-9)
+    ax.set(xlim=(west - pad, east + pad), ylim=(south - pad, north + pad))
+    ax.set_aspect("equal" if seen.planar else 1 / max(0.05, float(np.cos(np.radians((south + north) / 2)))))
+    ax.set(xlabel="x, m" if seen.planar else "longitude", ylabel="y, m" if seen.planar else "latitude")
+    ax.ticklabel_format(useOffset=False)
+    ax.set_title("Where", loc="left", fontsize=10)
+    ax.legend(fontsize=8, loc="upper left", framealpha=0.9)
+
+
+def _colours(seen: Scene, colour_by: str | None) -> dict[tuple[str, Any], str]:
+    if colour_by is None:
+        return {}
+    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
+    if not found:
+        known = {str(c) for frame in (seen.places, seen.tracks) for c in frame.columns}
+        raise DataError(f"neither places nor fixes have a column {colour_by!r}; {did_you_mean(colour_by, known)}")
+    chosen = scale(colour_by, pd.concat(found, ignore_index=True))
+    return {
+        (table, key): chosen.colour(value)
+        for table, frame in (("fixes", seen.tracks), ("places", seen.places))
+        if colour_by in frame.columns
+        for key, value in zip(frame["key"], frame[colour_by], strict=True)
+    }
+
+
+def _legend(seen: Scene, colour_by: str | None) -> list[tuple[str, str]]:
+    if colour_by is None:
+        return [("place", PLACE), ("mobile", MOBILE)]
+    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
+    return list(scale(colour_by, pd.concat(found, ignore_index=True)).legend)
+
+
+def _reach(seen: Scene, row: Any, colour: str) -> Ellipse:
+    style: dict[str, Any] = {"facecolor": colour, "edgecolor": colour, "alpha": 0.15}
+    if seen.planar:
+        return Circle((row.x, row.y), row.radius_m, **style)
+    degrees = np.degrees(row.radius_m / EARTH_RADIUS_M)
+    return Ellipse((row.x, row.y), 2 * degrees / np.cos(np.radians(row.y)), 2 * degrees, **style)
+
+
+def _base(ax: Axes, base: Any) -> None:
+    import shapely
+
+    from workbench.tables import geometry_of, load
+
+    for value in load(base, "base")["geometry"]:
+        for part in shapely.get_parts(geometry_of(value)):
+            xs, ys = (part.exterior if part.geom_type == "Polygon" else part).xy
+            ax.plot(xs, ys, color="#d8d5cc", linewidth=0.8, zorder=0)
+
+
+def _outline(ax: Axes, geometry: Any, colour: str, alpha: float = 0.3, label: str | None = None) -> None:
+    """A shapely geometry: areas with their holes filled, lines as lines."""
+    import shapely
+
+    for part in shapely.get_parts(geometry):
+        if part.geom_type == "Polygon":
+            rings = [np.asarray(ring.coords)[:, :2] for ring in (part.exterior, *part.interiors)]
+            codes = [code for ring in rings for code in [1, *[2] * (len(ring) - 2), 79]]
+            path = Outline(np.concatenate(rings), codes)
+            ax.add_patch(PathPatch(path, facecolor=colour, edgecolor=colour, alpha=alpha, label=label))
+        else:
+            ax.plot(*part.xy, color=colour, label=label)
+        label = None
+
+
+# -- time ----------------------------------------------------------------------------------------------------
+
+
+def _instants(seen: Scene, at: Any) -> Any:
+    """Numbers of the scene as what a time axis takes."""
+    values = np.asarray(at, dtype=float)
+    return values if seen.times.integers else values / 86_400_000.0
+
+
+def _time_axis(ax: Axes, seen: Scene) -> None:
+    if seen.times.integers:
+        ax.set_xlabel("t")
+    else:
+        locator = dates.AutoDateLocator(tz=seen.times.zone)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=seen.times.zone))
+        ax.set_xlabel(seen.times.zone)
+    first, last = _instants(seen, seen.span)
+    ax.set_xlim(first, last if last > first else first + 1)
+
+
+def _over_time(ax: Axes, seen: Scene) -> None:
+    edges = np.linspace(*seen.span, 49)
+    for kind, colour, sign in (("match", MATCH, 1), ("unmatch", UNMATCH, -1)):
+        at = seen.notifications.loc[seen.notifications["kind"] == kind, "at"]
+        counts, _ = np.histogram(at, bins=edges) if edges[-1] > edges[0] else (np.zeros(48), None)
+        ax.stairs(sign * counts, _instants(seen, edges), fill=True, color=colour, label=kind)
+    ax.axhline(0, color="#666", linewidth=0.6)
+    ax.set_title("When: match up, unmatch down", loc="left", fontsize=10)
+    ax.set_ylabel("notifications")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    _time_axis(ax, seen)
+
+
+def _bars(ax: Axes, seen: Scene) -> None:
+    lines = seen.timelines
+    pairs = lines[["publication", "subscription"]].drop_duplicates()
+    shown = pairs.head(MAX_BARS)
+    rows = {tuple(pair): n for n, pair in enumerate(shown.astype(str).to_numpy().tolist())}
+    for line in lines.itertuples():
+        row = rows.get((str(line.publication), str(line.subscription)))
+        if row is None:
+            continue
+        end = seen.span[1] if pd.isna(line.ended_at) else line.ended_at
+        begin, finish = _instants(seen, [line.began, end])
+        ax.broken_barh([(begin, finish - begin)], (row - 0.4, 0.8), facecolors=MATCH)
+    ax.set_yticks(range(len(rows)), [plain(f"{p} → {s}") for p, s in rows], fontsize=7)
+    ax.invert_yaxis()
+    left = f", the first {MAX_BARS} of {len(pairs):,} pairs" if len(pairs) > MAX_BARS else ""
+    ax.set_title(f"How long: timelines [tau, pi){left}", loc="left", fontsize=10)
+    _time_axis(ax, seen)
+
+
+# -- regions -------------------------------------------------------------------------------------------------
+
+
+def regions(**given: Region) -> Picture:
+    """Regions of one space, drawn: intervals on lines, products of two intervals and shapes on a plane.
+
+    >>> from workbench.model import Space, between, region
+    >>> fuel = Space("fuel", level=float)
+    >>> regions(low=region(fuel, level=between(0, 20)), now=region(fuel, level=12))
+    2 regions: low = {level=[0,20]}, now = {level=[12]}
+    """
+    if not given:
+        raise DataError("there is no region to draw")
+    dimensions = list(dict.fromkeys(d for r in given.values() for d, _ in r.constraints))
+    flat = all(isinstance(e, Shape) for r in given.values() for _, e in r.constraints)
+    if not flat and (
+        len(dimensions) > 2 or not all(isinstance(e, Interval) for r in given.values() for _, e in r.constraints)
+    ):
+        raise DataError(f"regions over {', '.join(dimensions)} cannot be drawn; expected one or two numbers, or shapes")
+    size = (8, 0.9 + 0.45 * len(given)) if len(dimensions) == 1 and not flat else (5.5, 5)
+    picture = Picture(figsize=size, layout="constrained")
+    ax = picture.add_subplot()
+    for n, (name, region) in enumerate(given.items()):
+        colour = CATEGORIES[n % len(CATEGORIES)]
+        extents = dict(region.constraints)
+        if flat:
+            _shape(ax, next(iter(extents.values())), colour, name)
+        elif len(dimensions) == 1:
+            _interval(ax, extents[dimensions[0]], n, colour)
+        else:
+            _box(ax, [_ends(extents.get(d)) for d in dimensions], colour, name)
+    if flat or len(dimensions) == 2:
+        ax.autoscale_view()
+        ax.legend(fontsize=8)
+        names = ("x, m", "y, m") if flat else dimensions
+        ax.set(xlabel=plain(names[0]), ylabel=plain(names[1]))
+        if flat:
+            ax.set_aspect("equal")
+    else:
+        ax.set_yticks(range(len(given)), [plain(name) for name in given])
+        ax.set(ylim=(len(given) - 0.5, -0.5), xlabel=plain(dimensions[0]))
+        ax.grid(axis="x", alpha=0.3)
+    picture.says = f"{len(given)} regions: " + ", ".join(f"{name} = {region}" for name, region in given.items())
+    return picture
+
+
+def _ends(extent: Any) -> tuple[float, float]:
+    if extent is None:
+        return -np.inf, np.inf
+    return float(extent.lower), float(extent.upper)
+
+
+def _interval(ax: Axes, extent: Any, row: int, colour: str) -> None:
+    """Closed ends are filled dots, open ends rings, as in textbooks."""
+    for piece in extent:
+        lower, upper = _ends(piece)
+        ax.plot([lower, upper], [row, row], color=colour, linewidth=3, solid_capstyle="butt")
+        for end, closed in ((lower, piece.left), (upper, piece.right)):
+            fill = colour if "CLOSED" in str(closed) else "white"
+            ax.plot([end], [row], "o", markersize=8, markerfacecolor=fill, markeredgecolor=colour)
+
+
+def _box(ax: Axes, ends: list[tuple[float, float]], colour: str, name: str) -> None:
+    (x0, x1), (y0, y1) = ends
+    if not np.all(np.isfinite([x0, x1, y0, y1])):
+        raise DataError(f"region {name!r} has no end in one of two dimensions, and cannot be drawn")
+    if x0 == x1 and y0 == y1:
+        ax.plot([x0], [y0], "o", color=colour, label=plain(name))
+        return
+    ax.add_patch(
+        Rectangle((x0, y0), x1 - x0, y1 - y0, facecolor=colour, edgecolor=colour, alpha=0.3, label=plain(name))
+    )
+
+
+def _shape(ax: Axes, shape: Any, colour: str, name: str) -> None:
+    if shape.is_point:
+        ax.plot([shape.x], [shape.y], "o", color=colour, label=plain(name))
+    else:
+        skeleton = shape.skeleton
+        _outline(ax, skeleton.buffer(shape.radius_m, 64) if shape.radius_m else skeleton, colour, label=plain(name))
