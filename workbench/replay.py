@@ -35,6 +35,7 @@ from workbench.scenarios import resolve
 if TYPE_CHECKING:
     import folium
 
+    from workbench.views.plots import Picture
     from workbench.views.scene import Scene
 
 ENGINES = ("reference", "local", "spark")
@@ -117,6 +118,34 @@ class Replay:
         from workbench.views.maps import draw_scene
 
         return draw_scene(self.scene(zone), **{"explain": self.explain, "title": self.scenario.name, **options})
+
+    def plot(self, zone: str | None = None, **options: Any) -> Picture:
+        """Where, when and for how long, as a picture; options are those of `workbench.views.plots.overview`."""
+        from workbench.views.plots import overview
+
+        return overview(self.scene(zone), **{"title": self.scenario.name, **options})
+
+    def report(self, out: str | Path, question: str = "", zone: str | None = None, **options: Any) -> Path:
+        """Write ``report.html``, ``map.html`` and ``picture.png`` into a folder, and give back the report's path.
+
+        Options are ``title``, ``colour_by`` and ``base``, as for `map`.
+        """
+        from workbench.views import maps, plots, reports
+
+        seen, folder = self.scene(zone), Path(out)
+        about = {"title": self.scenario.name, **options}
+        plots.overview(seen, **about).save(folder / "picture.png")
+        maps.draw_scene(seen, explain=self.explain, **about).save(str(folder / "map.html"))
+        return reports.write(
+            seen,
+            folder / "report.html",
+            question=question,
+            scenario=repr(self.scenario),
+            metrics=self.metrics,
+            explain=self.explain,
+            links={"the map": "map.html", "the picture": "picture.png"},
+            **about,
+        )
 
     def diff(self, other: Replay) -> pd.DataFrame:
         """Which timelines another replay adds, removes or moves, compared with this one."""
