@@ -20,27 +20,36 @@ from typing import Any
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    # describe: spaces, regions, filters, time, publications and subscriptions
+    "workbench.model": (
+        "Space", "Number", "Enumerated", "Position", "real", "integer", "percentage", "string", "boolean", "location",
+        "Degree", "degree", "relationship",
+        "Region", "region", "column", "between", "below", "at_most", "above", "at_least", "one_of", "anything_but",
+        "point", "disc", "line", "polygon", "box", "around", "reach", "shape",
+        "own", "other", "any_region", "everything", "held", "latch",
+        "now", "tau", "pi", "at", "visit", "visits",
+        "Duration", "days", "hours", "minutes", "seconds", "milliseconds", "ticks", "Clock",
+        "publications", "subscriptions", "publication", "subscription", "Scenario",
+    ),
+    # replay
     "workbench.replay": ("replay", "Replay"),
+    # live
     "workbench.brokering.broker": ("Broker",),
+    # what can go wrong
     "workbench.errors": ("WorkbenchError", "ScenarioError", "DataError", "UpdateError", "SetupError"),
-}
+}  # fmt: skip
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_NAMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    home = _NAMES.get(name)
-    if home is None:
-        model = import_module("workbench.model")
-        if name not in model.__all__:
-            raise AttributeError(f"module 'workbench' has no attribute {name!r}")
-        return getattr(model, name)
-    return getattr(import_module(home), name)
+    if name not in _NAMES:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}")
+    return getattr(import_module(_NAMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_NAMES, *import_module("workbench.model").__all__])
+    return [*__all__, "__version__"]
 
 
 class _Package(ModuleType):
