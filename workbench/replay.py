@@ -161,7 +161,7 @@ class Replay:
                 _write(getattr(self, name), draft / f"{name}.parquet")
             (draft / "metrics.json").write_text(json.dumps(self.metrics, indent=2, default=str) + "\n")
             _put_in_place(draft, target)
-        except OSError as error:
+        except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{str(target)!r} cannot be written: {error}") from None
         finally:
             shutil.rmtree(draft, ignore_errors=True)
