@@ -172,7 +172,7 @@ class TimeComparison(Filter):
 
     def _latex(self) -> str:
         sides = f"{self.term} {self.op} {self.bound}"
-        return words(sides).replace("τ", "}\\tau\\text{").replace("π", "}\\pi\\text{")
+        return words(sides)
 
 
 now = Term(((Now(), 1),))

@@ -178,4 +178,4 @@ class VisitComparison(Filter):
         return f"{self.aggregate} {self.op} {bound}"
 
     def _latex(self) -> str:
-        return words(repr(self)).replace("π", "}\\pi\\text{").replace("τ", "}\\tau\\text{")
+        return words(repr(self))
