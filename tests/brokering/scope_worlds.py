@@ -1,0 +1,84 @@
+"""Random graphs of scopes: diamonds, interfaces, mappings and sessions, and notifications to send through them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph
+from workbench.brokering.scopes.interfaces import OPEN, Interface, interface, passes
+from workbench.brokering.scopes.mappings import EventMapping
+from workbench.model import at_least, below
+
+COMPONENTS = ("a", "b", "c", "d")
+SCOPES = ("P", "Q", "R", "S", "T")
+KINDS = ("k", "l")
+
+
+def _double(said: Any) -> Any:
+    return {**said, "n": said["n"] * 2}
+
+
+def _relabelled(said: Any) -> Any:
+    return {**said, "kind": "k" if said["kind"] == "l" else "l"}
+
+
+def _halved(said: Any) -> Any:
+    return {**said, "n": said["n"] // 2} if said["n"] % 2 == 0 else None
+
+
+def _both(said: Any) -> Any:
+    return [said, {**said, "n": said["n"] + 1}]
+
+
+MAPPINGS = tuple(
+    EventMapping(name, function)
+    for name, function in {"double": _double, "relabel": _relabelled, "halve": _halved, "both": _both}.items()
+)
+FILTERS = (
+    passes(kind="k"),
+    passes(kind="l"),
+    passes(n=below(4)),
+    passes(n=at_least(3)),
+    passes(kind="k", n=at_least(2)),
+)
+
+interfaces: st.SearchStrategy[Interface] = st.one_of(
+    st.just(OPEN), st.lists(st.sampled_from(FILTERS), max_size=2).map(lambda chosen: interface(*chosen))
+)
+mappings = st.one_of(st.none(), st.none(), st.sampled_from(MAPPINGS))
+plain_edges = st.just(Edge())
+rich_edges = st.builds(Edge, output=interfaces, input=interfaces, mapping_out=mappings, mapping_in=mappings)
+open_edges = st.builds(Edge, mapping_out=mappings, mapping_in=mappings)
+filtered_edges = st.builds(Edge, output=interfaces, input=interfaces)
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn, edges: st.SearchStrategy[Edge] = plain_edges, sessions: bool = False, dense: bool = False
+) -> ScopeGraph:
+    """A graph over the names above; a scope may belong to any scope that stands after it, so diamonds are common."""
+    memberships = {}
+    wanted = st.integers(0, 2 if dense else 1).map(bool) if dense else st.booleans()
+    for k, name in enumerate((*COMPONENTS, *SCOPES)):
+        for scope in SCOPES[max(0, k - len(COMPONENTS) + 1) :]:
+            if draw(wanted):
+                memberships[name, scope] = draw(edges)
+    scopes = {name: Scope(session=sessions and draw(st.booleans())) for name in SCOPES}
+    return ScopeGraph(frozenset(COMPONENTS), scopes, memberships)
+
+
+contents = st.fixed_dictionaries({"kind": st.sampled_from(KINDS), "n": st.integers(0, 6)})
+
+
+@st.composite
+def contexts(draw: st.DrawFn, made: ScopeGraph) -> frozenset[str]:
+    tagged = sorted(made.sessions(made.scopes))
+    return frozenset(draw(st.lists(st.sampled_from(tagged), max_size=2))) if tagged else frozenset()
+
+
+def open_sessions(made: ScopeGraph) -> ScopeGraph:
+    """The same graph without tags."""
+    return replace(made, scopes={n: replace(s, session=False) for n, s in made.scopes.items()})
