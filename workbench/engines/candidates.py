@@ -8,6 +8,8 @@ small as the boxes that it holds. Boxes are grown a little more than needed: an 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from workbench.geometry import EARTH_RADIUS_M, RADIAN, WGS84
 from workbench.model.relations import Containment, Enclosure, Fuzzy, Overlap, Relation, Within
 from workbench.model.spaces import Position, Space
 
-PROBES_AT_ONCE = 1_000_000
+VERSIONS_AT_ONCE = 2_000_000
 MOVING = 4
 """A side with more versions a client than this moves."""
 
@@ -68,31 +70,58 @@ def boxes(column: Positions, reach: float, metric: str) -> tuple[np.ndarray, np.
     return x_min - more, x_max + more, y_min - more, y_max + more
 
 
+def meetings(
+    first: Stream, one: Positions, asked: np.ndarray, second: Stream, two: Positions, also: np.ndarray,
+    reach: float, metric: str, until: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The versions asked for of two streams whose boxes meet; those without a position meet nobody here."""
+    sides = [
+        (stream, np.flatnonzero(known & (column.shapes.kind != kernels.ANYWHERE)), column, far)
+        for stream, column, known, far in ((first, one, asked, 0.0), (second, two, also, reach))
+    ]
+    if all(len(chosen) for _, chosen, _, _ in sides):
+        return _met(sides, metric, until)
+    return np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+def anywhere(stream: Stream, column: Positions, valid: np.ndarray) -> np.ndarray:
+    """The clients that at some time are valid without a position: an index cannot place them."""
+    return np.unique(stream.owner[valid & (column.shapes.kind == kernels.ANYWHERE)])
+
+
 def near(
     first: Stream, one: Positions, valid: np.ndarray, second: Stream, two: Positions, also: np.ndarray,
     reach: float, metric: str, until: int,
 ) -> np.ndarray:  # fmt: skip
     """Which clients come near each other: ordered keys, client of the first * number of the second + client of it."""
-    anywhere = [_anywhere(first, one, valid), _anywhere(second, two, also)]
+    width = second.clients
     keys = [
-        (anywhere[0][:, None] * second.clients + np.arange(second.clients)[None, :]).ravel(),
-        (np.arange(first.clients)[:, None] * second.clients + anywhere[1][None, :]).ravel(),
+        (anywhere(first, one, valid)[:, None] * width + np.arange(width)[None, :]).ravel(),
+        (np.arange(first.clients)[:, None] * width + anywhere(second, two, also)[None, :]).ravel(),
     ]
-    sides = [
-        (stream, np.flatnonzero(known & (column.shapes.kind != kernels.ANYWHERE)), column, far)
-        for stream, column, known, far in ((first, one, valid, 0.0), (second, two, also, reach))
-    ]
-    if all(len(chosen) for _, chosen, _, _ in sides):
-        keys.append(_met(sides, second.clients, metric, until))
+    for part, also_ in parts(first, valid, second, also):
+        i, j = meetings(first, one, part, second, two, also_, reach, metric, until)
+        keys.append(np.unique(first.owner[i] * width + second.owner[j]))
     return np.unique(np.concatenate(keys).astype(np.int64))
 
 
-def _anywhere(stream: Stream, column: Positions, valid: np.ndarray) -> np.ndarray:
-    return np.unique(stream.owner[valid & (column.shapes.kind == kernels.ANYWHERE)])
+def parts(
+    first: Stream, valid: np.ndarray, second: Stream, also: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The versions of two streams, the longer one some whole clients at a time."""
+    turned = len(second.start) > len(first.start)
+    long, asked = (second, also) if turned else (first, valid)
+    turn = np.flatnonzero(np.diff(long.offsets[1:] // VERSIONS_AT_ONCE)) + 1
+    bounds = [0, *long.offsets[turn], len(long.start)]
+    for low, high in pairwise(bounds):
+        part = asked.copy()
+        part[:low] = False
+        part[high:] = False
+        yield (valid, part) if turned else (part, also)
 
 
-def _met(sides: list, width: int, metric: str, until: int) -> np.ndarray:  # type: ignore[type-arg]
-    grown = [np.stack(boxes(column, far, metric))[:, chosen] for _, chosen, column, far in sides]
+def _met(sides: list, metric: str, until: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    grown = [np.stack(boxes(column.take(chosen), far, metric)) for _, chosen, column, far in sides]
     # The side with fewer versions is indexed, the other one asks.
     few = 0 if len(sides[0][1]) < len(sides[1][1]) else 1
     x0, y0 = grown[few][0].min(), grown[few][2].min()
@@ -101,13 +130,14 @@ def _met(sides: list, width: int, metric: str, until: int) -> np.ndarray:  # typ
         widths = [g[high] - g[low] for g in grown]
         span = grown[few][high].max() - grown[few][low].min()
         fair = span / max(1.0, math.sqrt(len(sides[few][1])))
-        sizes.append(max(fair, widths[0].mean() + widths[1].mean(), max(w.max() for w in widths) / 64, 1e-12))
+        least = (widths[0].mean() + widths[1].mean()) / 2
+        sizes.append(max(min(fair, 4 * least), least, max(w.max() for w in widths) / 64, 1e-12))
     top = [int((grown[few][1].max() - x0) / sizes[0]), int((grown[few][3].max() - y0) / sizes[1])]
     slices = _slices(sides, until)
     cells = []
     for (stream, chosen, _, _), g in zip(sides, grown, strict=True):
         ranges = [
-            np.clip(np.floor((g[k] - (x0 if k < 2 else y0)) / sizes[k // 2]), -1, top[k // 2] + 1).astype(np.int64)
+            np.clip(np.floor((g[k] - (x0 if k < 2 else y0)) / sizes[k // 2]), -1, top[k // 2] + 1).astype(np.int32)
             for k in range(4)
         ]
         # What lies wholly outside the index asks for nothing; the rest only inside it.
@@ -115,19 +145,11 @@ def _met(sides: list, width: int, metric: str, until: int) -> np.ndarray:  # typ
         ranges = [np.clip(r, 0, top[k // 2]) for k, r in enumerate(ranges)]
         ranges[1] = np.where(outside, ranges[0] - 1, ranges[1])
         cells.append(kernels.Boxes(*ranges, *_sliced(stream, chosen, slices, until)))
-    owners = [stream.owner[chosen] for stream, chosen, _, _ in sides]
     index, probes = cells[few], cells[1 - few]
     mask = 2 ** max(4, math.ceil(math.log2(kernels._entries(index) + 1))) - 1
-    offsets, item, cell = kernels.buckets(index, mask)
-    found = []
-    for begin in range(0, len(owners[1 - few]), PROBES_AT_ONCE):
-        stop = min(begin + PROBES_AT_ONCE, len(owners[1 - few]))
-        asking, answering = kernels.met(
-            probes, index, offsets, item, cell, mask, owners[1 - few], owners[few], begin, stop
-        )
-        pair = (answering, asking) if few == 0 else (asking, answering)
-        found.append(np.unique(pair[0] * width + pair[1]))
-    return np.unique(np.concatenate(found))
+    asking, answering = kernels.met(probes, index, *kernels.buckets(index, mask), mask)
+    pair = (answering, asking) if few == 0 else (asking, answering)
+    return sides[0][1][pair[0]], sides[1][1][pair[1]]
 
 
 def _slices(sides: list, until: int) -> tuple[int, int]:  # type: ignore[type-arg]
@@ -146,7 +168,8 @@ def _sliced(
     begin, length = slices
     last = np.minimum(stream.end[chosen], FOREVER) - 1
     first = np.minimum(stream.start[chosen], until)
-    return (first - begin) // length, (np.clip(last, first, until) - begin) // length
+    low, high = (first - begin) // length, (np.clip(last, first, until) - begin) // length
+    return low.astype(np.int32), high.astype(np.int32)
 
 
 def everybody(first: int, second: int) -> np.ndarray:

@@ -88,6 +88,12 @@ class Positions:
     def keys(self, index: np.ndarray) -> np.ndarray:
         return index
 
+    def take(self, index: np.ndarray) -> Positions:
+        """Some of them."""
+        s = self.shapes
+        taken = (array[index] for array in (s.kind, s.x, s.y, s.z, s.radius, s.chain))
+        return Positions(self.present[index], kernels.Shapes(*taken, s.xs, s.ys, s.rings, s.first), self.skeletons)
+
     def extent(self, key: int) -> Extent:
         s = self.shapes
         if s.kind[key] == kernels.ANYWHERE:

@@ -356,10 +356,12 @@ def buckets(boxes, mask):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def met(probes, boxes, offsets, item, cell, mask, probe_owner, box_owner, first, last):  # type: ignore[no-untyped-def]
-    """The owners of probes and boxes that share a cell, as pairs; repeated ones in a row only once."""
-    one, two = [np.int64(0)], [np.int64(0)]
-    for i in range(first, last):
+def met(probes, boxes, offsets, item, cell, mask):  # type: ignore[no-untyped-def]
+    """The probes and boxes that share a cell, as pairs, each once, in the order of the probes."""
+    size = max(1024, len(probes.x_min))
+    one, two = np.empty(size, np.int64), np.empty(size, np.int64)
+    n = 0
+    for i in range(len(probes.x_min)):
         for s in range(probes.t_min[i], probes.t_max[i] + 1):
             for cx in range(probes.x_min[i], probes.x_max[i] + 1):
                 for cy in range(probes.y_min[i], probes.y_max[i] + 1):
@@ -375,8 +377,11 @@ def met(probes, boxes, offsets, item, cell, mask, probe_owner, box_owner, first,
                             or max(probes.t_min[i], boxes.t_min[j]) != s
                         ):
                             continue
-                        if one[-1] == probe_owner[i] and two[-1] == box_owner[j] and len(one) > 1:
-                            continue
-                        one.append(probe_owner[i])
-                        two.append(box_owner[j])
-    return np.array(one[1:]), np.array(two[1:])
+                        if n == size:
+                            size *= 2
+                            longer, wider = np.empty(size, np.int64), np.empty(size, np.int64)
+                            longer[:n], wider[:n] = one, two
+                            one, two = longer, wider
+                        one[n], two[n] = i, j
+                        n += 1
+    return one[:n].copy(), two[:n].copy()

@@ -27,18 +27,24 @@ from workbench.engines.lowering import (
     Lanes,
     Ref,
     View,
+    is_timeless,
+    lanes_of_meetings,
     lanes_of_pairs,
     lanes_of_side,
 )
 from workbench.engines.streams import Stream, streams
 from workbench.model.clock import Clock
-from workbench.model.filters import And, Filter, Held, Match, Or
+from workbench.model.filters import And, Everything, Filter, Held, Match, Or
 from workbench.model.filters import Regions as Named
 from workbench.model.pubsub import PUBLICATION, SUBSCRIPTION, Population
 from workbench.model.relations import Nearest
 from workbench.tables import Inputs
 
 VERSIONS_AT_ONCE = 4_000_000
+Filters = dict[str, tuple[Filter, list[View]]]
+"""by role: a filter, and the choices of regions that it has"""
+Lines = tuple[np.ndarray, ...]
+"""publication, subscription, tau, pi"""
 
 
 # -- the plan ------------------------------------------------------------------------------------------------
@@ -91,8 +97,8 @@ class Local:
             self.known[key] = make()
         return self.known[key]
 
-    def near(self, match: Match, left: tuple[str, str], right: tuple[str, str]) -> np.ndarray | None:
-        """The pairs of clients of two populations' regions that can match; None where no index helps."""
+    def placed(self, match: Match, left: tuple[str, str], right: tuple[str, str]) -> list[Any] | None:
+        """What an index needs to know of a match; None where it does not help."""
         reach, dimension = candidates.reach_of(match.relation), candidates.position_dimension(match.space)
         if reach is None or dimension is None:
             return None
@@ -104,7 +110,12 @@ class Local:
             if dimension not in regions.columns or regions.space.type_of(dimension) != kind:
                 return None
             sides += [stream, regions.columns[dimension], regions.valid_in(match.space)]
-        return candidates.near(*sides, reach, self.data.metric, self.until)  # type: ignore[arg-type]
+        return [*sides, reach, self.data.metric, self.until]
+
+    def near(self, match: Match, left: tuple[str, str], right: tuple[str, str]) -> np.ndarray | None:
+        """The pairs of clients of two populations' regions that can match; None where no index helps."""
+        asked = self.placed(match, left, right)
+        return None if asked is None else candidates.near(*asked)
 
     def different(self, keys: np.ndarray, first: Stream, second: Stream) -> np.ndarray:
         """Pairs without those of one and the same client."""
@@ -253,6 +264,39 @@ class Sides:
                 return None if keys is None else (self._turned(keys, left), repr(node))
         return None
 
+    def driver(self, node: Filter, view: View) -> Match | None:
+        """A match that has to hold for the filter to hold, and whose meetings an index can tell one by one."""
+        if isinstance(node, And):
+            return next((found for part in node.parts if (found := self.driver(part, view)) is not None), None)
+        if not isinstance(node, Match) or node.third is not None:
+            return None
+        left, right = view.ref(node.left), view.ref(node.right)
+        if left.role == right.role:
+            return None
+        asked = self.local.placed(node, self.of(left), self.of(right))
+        if asked is None or len(candidates.anywhere(*asked[:3])) or len(candidates.anywhere(*asked[3:6])):
+            return None
+        return node
+
+    def meetings(self, drivers: list[tuple[Match, View]]) -> Iterator[Lanes]:
+        """The pairs in which one of the matches can hold, with the segments in which it can."""
+        streams = self.streams
+        everything = [np.ones(len(streams[role].start), bool) for role in (PUBLICATION, SUBSCRIPTION)]
+        first, second = streams[PUBLICATION], streams[SUBSCRIPTION]
+        for window in candidates.parts(first, everything[0], second, everything[1]):
+            found = []
+            for match, view in drivers:
+                left, right = view.ref(match.left), view.ref(match.right)
+                one, a, valid, two, b, also, *rest = self.local.placed(match, self.of(left), self.of(right)) or []
+                masks = window if left.role == PUBLICATION else window[::-1]
+                i, j = candidates.meetings(one, a, valid & masks[0], two, b, also & masks[1], *rest)
+                found.append((i, j) if left.role == PUBLICATION else (j, i))
+            i, j = found[0]
+            if len(found) > 1:
+                key = np.unique(np.concatenate([i * len(second.start) + j for i, j in found]))
+                i, j = np.divmod(key, len(second.start))
+            yield lanes_of_meetings(streams, {PUBLICATION: i, SUBSCRIPTION: j})
+
     def _turned(self, keys: np.ndarray, left: Ref) -> np.ndarray:
         if left.role == PUBLICATION:
             return keys
@@ -272,7 +316,7 @@ def chunks(keys: np.ndarray, first: Stream, second: Stream) -> Iterator[np.ndarr
 # -- from filters to timelines -------------------------------------------------------------------------------
 
 
-def _driver(sides: Sides, filters: dict[str, tuple[Filter, list[View]]]) -> tuple[np.ndarray, str] | None:
+def _driver(sides: Sides, filters: Filters) -> tuple[np.ndarray, str] | None:
     found = []
     for filter_, views in filters.values():
         parts = [sides.candidates(filter_, view) for view in views]
@@ -282,7 +326,7 @@ def _driver(sides: Sides, filters: dict[str, tuple[Filter, list[View]]]) -> tupl
     return min(found, key=lambda f: len(f[0])) if found else None
 
 
-def _pairs(local: Local, publications: Population, subscriptions: Population) -> tuple[list[tuple[np.ndarray, ...]], Step]:
+def _pairs(local: Local, publications: Population, subscriptions: Population) -> tuple[list[Lines], Step]:
     """The maximal times in M of two populations: publication, subscription, tau, pi."""
     sides = Sides(local, {PUBLICATION: publications.name, SUBSCRIPTION: subscriptions.name})
     scenario = local.data.scenario
@@ -294,32 +338,66 @@ def _pairs(local: Local, publications: Population, subscriptions: Population) ->
     whole = first.clients * second.clients
     if not all(views for _, views in filters.values()):
         return [], Step(publications.name, subscriptions.name, "no region to choose", 0, whole)
+    found, driver, count = [], "", 0
+    drivers = _drivers(sides, filters)
+    if drivers:
+        driver = ", ".join(dict.fromkeys(repr(match) for match, _ in drivers))
+        for lanes in sides.meetings(drivers):
+            count += lanes.count
+            found.append(_accepted(sides, lanes, filters))
+    else:
+        for lanes, driver, count in _pairs_of_clients(sides, filters, whole):
+            found.append(_accepted(sides, lanes, filters))
+    if publications.transient:
+        found = [_events(first, *lines) for lines in found]
+    return found, Step(publications.name, subscriptions.name, driver, count, whole)
+
+
+def _drivers(sides: Sides, filters: Filters) -> list[tuple[Match, View]]:
+    """For one of the two filters a match that has to hold under each binding; none where a pair's past matters."""
+    if not all(is_timeless(filter_, view) for filter_, views in filters.values() for view in views):
+        return []
+    for filter_, views in filters.values():
+        found = [(match, view) for view in views if (match := sides.driver(filter_, view)) is not None]
+        if len(found) == len(views):
+            return found
+    return []
+
+
+def _pairs_of_clients(sides: Sides, filters: Filters, whole: int) -> Iterator[tuple[Lanes, str, int]]:
+    """Candidate pairs over their whole common lifetime."""
+    first, second = sides.streams[PUBLICATION], sides.streams[SUBSCRIPTION]
     driven = _driver(sides, filters)
     if driven is None:
         warnings.warn(
-            f"the filters of {publications.name!r} and {subscriptions.name!r} have no part that an index could serve: "
+            f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an index could serve: "
             f"all {whole:,} pairs are looked at",
             UserWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
         driven = candidates.everybody(first.clients, second.clients), "all pairs"
-    keys = local.different(driven[0], first, second)
-    found = []
+    keys = sides.local.different(driven[0], first, second)
     for part in chunks(keys, first, second):
         clients = {PUBLICATION: part // second.clients, SUBSCRIPTION: part % second.clients}
-        lanes = lanes_of_pairs(sides.streams, clients)
-        accepted = None
-        for filter_, views in filters.values():
-            said = intervals.nothing(lanes.count)
-            for view in views:
-                said = intervals.union(said, Evaluation(sides, lanes, view).sets(filter_))
-            accepted = said if accepted is None else intervals.intersection(accepted, said)
-        assert accepted is not None
-        lane = accepted.lanes
-        found.append((clients[PUBLICATION][lane], clients[SUBSCRIPTION][lane], accepted.start, accepted.end))
-    if publications.transient:
-        found = [_events(first, *lines) for lines in found]
-    return found, Step(publications.name, subscriptions.name, driven[1], len(keys), whole)
+        yield lanes_of_pairs(sides.streams, clients), driven[1], len(keys)
+
+
+def _accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
+    """When each side accepts the other: publication, subscription, tau, pi."""
+    accepted = None
+    for filter_, views in filters.values():
+        if isinstance(filter_, Everything):
+            continue
+        said = None
+        for view in views:
+            one = Evaluation(sides, lanes, view).sets(filter_)
+            said = one if said is None else intervals.union(said, one)
+        assert said is not None
+        accepted = said if accepted is None else intervals.intersection(accepted, said)
+    if accepted is None:
+        accepted = lanes.life
+    lane = accepted.lanes
+    return lanes.clients[PUBLICATION][lane], lanes.clients[SUBSCRIPTION][lane], accepted.start, accepted.end
 
 
 def _events(stream: Stream, p: np.ndarray, s: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, ...]:

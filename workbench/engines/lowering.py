@@ -83,6 +83,20 @@ def is_plain(node: Filter) -> bool:
     return isinstance(node, Comparison | Everything)
 
 
+def is_timeless(node: Filter, view: View) -> bool:
+    """Whether a pair's truth at an instant does not depend on its own past: only on the present and on others' histories.
+
+    Then whatever lies outside a part that must hold need not be looked at.
+    """
+    if isinstance(node, Held | Latch):
+        return False
+    for match in node.histories:
+        two_sided = match.third is None and view.ref(match.left).role != view.ref(match.right).role
+        if two_sided and not isinstance(match.relation, Nearest):
+            return False
+    return all(is_timeless(part, view) for part in node.parts)
+
+
 @dataclass(frozen=True)
 class Lanes:
     """Pairs, or clients of one side, and the segments of their step functions."""
@@ -116,6 +130,22 @@ def lanes_of_pairs(streams: Mapping[str, Stream], clients: Mapping[str, np.ndarr
         clients[one], clients[two], a.offsets, a.start, a.end, b.offsets, b.start, b.end
     )
     return Lanes(clients, offsets, start, end, {one: i, two: j})
+
+
+def lanes_of_meetings(streams: Mapping[str, Stream], versions: Mapping[str, np.ndarray]) -> Lanes:
+    """The lanes of the pairs whose versions meet, with the segments of these meetings alone."""
+    (one, i), (two, j) = versions.items()
+    a, b = streams[one], streams[two]
+    start, end = np.maximum(a.start[i], b.start[j]), np.minimum(a.end[i], b.end[j])
+    kept = np.flatnonzero((start < end) & a.different(i, b, j))
+    key = a.owner[i[kept]] * b.clients + b.owner[j[kept]]
+    order = kept[np.lexsort((start[kept], key))]
+    i, j, start, end = i[order], j[order], start[order], end[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (a.owner[i[1:]] != a.owner[i[:-1]]) | (b.owner[j[1:]] != b.owner[j[:-1]])
+    first = np.flatnonzero(new)
+    clients = {one: a.owner[i[first]], two: b.owner[j[first]]}
+    return Lanes(clients, np.append(first, len(order)), start, end, {one: i, two: j})
 
 
 def lanes_of_side(role: str, stream: Stream) -> Lanes:

@@ -60,6 +60,12 @@ class Stream:
         """The client of each version."""
         return np.repeat(np.arange(self.clients), np.diff(self.offsets))
 
+    def different(self, versions: np.ndarray, other: Stream, others: np.ndarray) -> np.ndarray:
+        """Whether versions of two streams belong to different clients."""
+        if self.population.table != other.population.table:
+            return np.ones(len(versions), bool)
+        return self.owner[versions] != other.owner[others]
+
     @cached_property
     def life(self) -> Sets:
         """When each client exists."""
