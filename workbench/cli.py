@@ -134,6 +134,24 @@ def compare(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
     typer.echo(make_page(folder))
 
 
+@app.command()
+def bench(
+    fixes: Annotated[int, typer.Option(help="How many fixes.")] = 1_000_000,
+    mobiles: Annotated[int, typer.Option(help="Of how many mobiles.")] = 1_000,
+    places: Annotated[int, typer.Option(help="Against how many places.")] = 1_000,
+    radius_m: Annotated[float, typer.Option(help="How far a place reaches.")] = 500,
+    repeats: Annotated[int, typer.Option(help="How often each is run; the best counts.")] = 3,
+    spark: Annotated[bool, typer.Option(help="Spark too.")] = True,
+    data: Annotated[Path, typer.Option(help="Where the made-up data are kept.")] = Path("data/bench"),
+) -> None:
+    """Time proximity side by side with the alternatives that a user would pick, each answer checked."""
+    from workbench.bench.compare import measure, table
+    from workbench.bench.workload import Workload
+
+    load = Workload(fixes, mobiles, places, radius_m)
+    typer.echo(table(list(measure(load, data, repeats, spark))))
+
+
 def settings(given: list[str]) -> dict[str, Any]:
     """``name=value`` pairs as parameters: numbers and true/false are read as such.
 
