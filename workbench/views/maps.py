@@ -144,22 +144,29 @@ class _Panel(folium.MacroElement):
           map.fitBounds({{ this.bounds|tojson }},
             {paddingTopLeft: [20, 20], paddingBottomRight: [wide ? 300 : 20, 80]});
           map.getContainer().setAttribute("role", "region");
-          map.getContainer().setAttribute("aria-label", {{ this.title|tojson }});
+          map.getContainer().setAttribute("aria-label", panel.getContainer().querySelector("h1").textContent);
           document.documentElement.lang = "en";
+          {% if this.slider %}
           document.querySelectorAll(".leaflet-timeline-control button").forEach(function (button) {
-            button.setAttribute("aria-label", button.title || button.className);
+            button.title = button.getAttribute("aria-label");
           });
-          document.querySelectorAll(".leaflet-timeline-control input").forEach(function (input) {
-            input.setAttribute("aria-label", "time");
+          var clock = {{ this.slider.get_name() }}, input = document.querySelector(".time-slider");
+          input.setAttribute("aria-label", "time");
+          input.addEventListener("keydown", function (event) {  // the slider's own step is a millisecond
+            var way = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[event.key];
+            if (!way) return;
+            event.preventDefault();
+            clock.setTime(Math.min(clock.end, Math.max(clock.start, clock.time + way * clock._stepSize)));
           });
+          {% endif %}
         })();
         {% endmacro %}
     """)
 
-    def __init__(self, title: str, html: str, seen: Scene, slider: Any, layers: list[Any]) -> None:
+    def __init__(self, html: str, seen: Scene, slider: Any, layers: list[Any]) -> None:
         super().__init__()
         self._name = "Panel"
-        self.title, self.html, self.slider, self.layers = title, html, slider, layers
+        self.html, self.slider, self.layers = html, slider, layers  # html: branca reads what comes out as a template
         west, south, east, north = seen.bounds
         self.bounds = [[south, west], [north, east]]
 
@@ -178,7 +185,7 @@ _POINT = JsCode("""function (feature, latlng) {
 _STYLE = JsCode("function (feature) { return feature.properties.style; }")
 _INTERVAL = JsCode("""function (feature) {
     var p = feature.properties;
-    return {start: p.start, end: p.end, endExclusive: p.open};
+    return {start: p.start, end: p.open ? p.end - 0.001 : p.end};  // the plugin's own exclusive end is a whole unit off
 }""")
 
 
@@ -252,7 +259,7 @@ def draw_scene(
     chosen["collapsed"] = JsCode("window.innerWidth < 1000")
     switches.add_to(drawn)
     listed = layers if len(seen.notifications) <= MAX_MARKERS else []
-    _Panel(title, _panel(seen, title, colours, notes, bool(listed)), seen, slider, listed).add_to(drawn)
+    _Panel(_panel(seen, title, colours, notes, bool(listed)), seen, slider, listed).add_to(drawn)
     return drawn
 
 
@@ -271,7 +278,7 @@ def _frame(seen: Scene, tiles: str | None, attribution: str | None, offline: boo
     )
     made.offline = offline
     made.options["min_zoom"] = -20 if seen.planar else 0
-    made.options["max_zoom"] = 10 if seen.planar else 20
+    made.options["max_zoom"] = 10 if seen.planar else 20 if tiles is None else 18
     return made
 
 

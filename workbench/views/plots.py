@@ -244,11 +244,15 @@ def _bars(ax: Axes, seen: Scene) -> None:
         end = seen.span[1] if pd.isna(line.ended_at) else line.ended_at
         begin, finish = _instants(seen, [line.began, end])
         ax.broken_barh([(begin, finish - begin)], (row - 0.4, 0.8), facecolors=MATCH)
-    ax.set_yticks(range(len(rows)), [plain(f"{p} → {s}") for p, s in rows], fontsize=7)
+    ax.set_yticks(range(len(rows)), [plain(f"{_short(p)} → {_short(s)}") for p, s in rows], fontsize=7)
     ax.invert_yaxis()
     left = f", the first {MAX_BARS} of {len(pairs):,} pairs" if len(pairs) > MAX_BARS else ""
     ax.set_title(f"How long: timelines [tau, pi){left}", loc="left", fontsize=10)
     _time_axis(ax, seen)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:22]}…"
 
 
 # -- regions -------------------------------------------------------------------------------------------------
