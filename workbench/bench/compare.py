@@ -124,8 +124,8 @@ def _fingerprint(found: Any) -> tuple[int, int]:
 def table(timings: list[Timing]) -> str:
     """Times as ratios to the first contender."""
     base = timings[0].seconds
-    rows = [
-        f"{t.seconds:8.2f} s  {t.seconds / base:6.2f} x  {t.timelines:>10,}  {t.contender}" + ("" if t.right else " WRONG")
-        for t in timings
-    ]
-    return "\n".join(["    best     ratio   timelines", *rows])
+    rows = ["    best     ratio   timelines"]
+    for t in timings:
+        wrong = "" if t.right else " WRONG"
+        rows.append(f"{t.seconds:8.2f} s  {t.seconds / base:6.2f} x  {t.timelines:>10,}  {t.contender}{wrong}")
+    return "\n".join(rows)
