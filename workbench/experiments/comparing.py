@@ -31,9 +31,10 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #1b1f24; max-width: 72rem; m
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #d0d7de; text-align: left }
-td.number, th.number { text-align: right; white-space: nowrap }
+td.number, th.number { text-align: right } td.number { white-space: nowrap } th { vertical-align: bottom }
 caption { text-align: left; color: #57606a; padding: .25rem 0 }
-figure { display: inline-block; margin: .5rem 1rem .5rem 0; max-width: 100% } img { max-width: 100%; height: auto }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 1rem }
+figure { margin: 0 } img { max-width: 100%; height: auto }
 .failed { color: #a40e26 }
 """
 
@@ -73,13 +74,16 @@ def page(records: Sequence[Record]) -> str:
         *(f"<p>{escape(question)}</p>" for question in questions),
         f"<p>{len(records)} runs, {len(done)} finished, {len(failed)} failed. {escape(_times(records))}</p>",
     ]
+    if any(len({_listed(record[key]) for record in records}) > 1 for key in ("sources", "versions")):
+        parts.append('<p class="failed">These runs come from different sources or versions; see the last table.</p>')
     if failed:
         rows = [[_link(record), escape(str(record["error"]))] for record in failed]
         parts += ['<h2 class="failed">Failed runs</h2>', _table(["run", "error"], rows)]
     if any(len(group) > 1 for _, group in groups):
         parts += ["<h2>Means over repetitions</h2>", _means(groups)]
-    parts += ["<h2>Plots</h2>", *_plots(groups)] if len(groups) > 1 else []
-    parts += ["<h2>Runs</h2>", _runs(done, varying), "<h2>The same in all runs</h2>", _constants(records, varying)]
+    if len(groups) > 1:
+        parts += ["<h2>Plots</h2>", '<div class="plots">', *_plots(groups), "</div>"]
+    parts += ["<h2>Runs</h2>", _runs(done, varying), "<h2>What does not vary</h2>", _constants(records, varying)]
     return _document(title, "\n".join(parts))
 
 
@@ -152,10 +156,18 @@ def _means(groups: Groups) -> str:
 
 
 def _spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation, to two digits of the latter.
+
+    >>> _spread([250, 500]), _spread([0.5, 0.5]), _spread([0.51, 0.52])
+    ('375 ± 177', '0.5', '0.5150 ± 0.0071')
+    """
     if not values:
         return "–"
-    middle = f"{mean(values):,.6g}"
-    return f"{middle} ± {stdev(values):,.2g}" if len(values) > 1 else middle
+    spread = stdev(values) if len(values) > 1 else 0
+    if not spread:
+        return _cell(mean(values))
+    decimals = max(0, 1 - math.floor(math.log10(spread)))
+    return f"{mean(values):,.{decimals}f} ± {spread:,.{decimals}f}"
 
 
 def _constants(records: Sequence[Record], varying: Sequence[str]) -> str:
@@ -197,7 +209,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "
     """A table of cells that are HTML already; columns of numbers are flush right."""
     numeric = [bool(rows) and all(_reads_as_number(row[i]) for row in rows) for i in range(len(heads))]
     kinds = [' class="number"' if right else "" for right in numeric]
-    head = "".join(f"<th{kind}>{escape(text)}</th>" for kind, text in zip(kinds, heads))
+    head = "".join(f"<th{kind}>{escape(text).replace('_', '_<wbr>')}</th>" for kind, text in zip(kinds, heads))
     body = "\n".join(
         "<tr>" + "".join(f"<td{kind}>{text}</td>" for kind, text in zip(kinds, row)) + "</tr>" for row in rows
     )
@@ -259,7 +271,9 @@ def _plot(groups: Groups, along: str, metric: str, numeric: bool) -> str:
     axes.set_xlabel(_literal(along))
     axes.set_ylabel(_literal(label))
     axes.grid(alpha=0.3)
-    if metric in _COSTS:
+    if axes.get_xscale() == "log" and _spans_orders([n for points in lines.values() for _, ns in points for n in ns]):
+        axes.set_yscale("log")  # what grows in proportion is a straight line
+    elif metric in _COSTS:
         axes.set_ylim(bottom=0)
     if len(lines) > 1:
         axes.legend(fontsize="small")
@@ -271,13 +285,17 @@ def _plot(groups: Groups, along: str, metric: str, numeric: bool) -> str:
 
 
 def _scale(axes: Any, values: Sequence[float]) -> None:
-    """Ticks where the runs are; logarithmic where the values are all positive and span two orders of magnitude."""
+    """Ticks where the runs are; logarithmic where positive values span two orders of magnitude."""
     ticks = sorted(set(values))
-    if ticks[0] > 0 and math.log10(ticks[-1] / ticks[0]) >= 2:
+    if _spans_orders(ticks):
         axes.set_xscale("log")
     if len(ticks) <= 10:
         axes.set_xticks(ticks, [_label(tick) for tick in ticks])
         axes.minorticks_off()
+
+
+def _spans_orders(values: Sequence[float]) -> bool:
+    return bool(values) and min(values) > 0 and max(values) / min(values) >= 100
 
 
 def _label(value: Any) -> str:
