@@ -40,11 +40,10 @@ def table(name: str) -> str:
     relation = RELATIONS[name]
     lines = [f"| {name} | " + " | ".join(SHAPES) + " |", "|---" * (len(SHAPES) + 1) + "|"]
     for label, first in SHAPES.items():
-        cells = [
-            "".join(sign for sign, metric in (("p", PLANAR), ("g", WGS84)) if supported(relation, first, second, metric))
-            or "–"
-            for second in SHAPES.values()
-        ]
+        cells = []
+        for second in SHAPES.values():
+            metrics = (("p", PLANAR), ("g", WGS84))
+            cells.append("".join(sign for sign, metric in metrics if supported(relation, first, second, metric)) or "–")
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -114,9 +114,7 @@ def _fingerprint(found: Any) -> tuple[int, int]:
     if found is None:
         return (0, 0)
     if hasattr(found, "timelines"):
-        from pyspark.sql import functions as f
-
-        count, tau, pi = found.timelines.agg(f.count("*"), f.sum("tau"), f.sum("pi")).collect()[0]
+        count, tau, pi = found.timelines.selectExpr("count(*)", "sum(tau)", "sum(pi)").collect()[0]
         return int(count), int(tau or 0) + 3 * int(pi or 0)
     return len(found), int(found["tau"].sum()) + 3 * int(found["pi"].dropna().sum())
 
