@@ -184,8 +184,17 @@ def _share(inner, i, outer, j, geodesic):  # type: ignore[no-untyped-def]
 def within(a, ia, b, ib, reach, geodesic):  # type: ignore[no-untyped-def]
     """For each pair whether the closest points are at most ``reach`` apart: `NO`, `YES` or `ASK`."""
     said = np.empty(len(ia), np.int8)
+    ak, ax, ay, az, ar = a.kind, a.x, a.y, a.z, a.radius
+    bk, bx, by, bz, br = b.kind, b.x, b.y, b.z, b.radius
     for n in range(len(ia)):
-        said[n] = _within(a, ia[n], b, ib[n], reach, geodesic)
+        i, j = ia[n], ib[n]
+        # Two points, the common case, need none of the structure around them.
+        if ak[i] != 0 or bk[j] != 0:
+            said[n] = _within(a, i, b, j, reach, geodesic)
+        elif geodesic:
+            said[n] = geodesic_within(ax[i], ay[i], bx[j], by[j], reach + (ar[i] + br[j]))
+        else:
+            said[n] = planar_within(ax[i], ay[i], az[i], bx[j], by[j], bz[j], reach + (ar[i] + br[j]))
     return said
 
 
@@ -193,8 +202,16 @@ def within(a, ia, b, ib, reach, geodesic):  # type: ignore[no-untyped-def]
 def encloses(outer, io, inner, ii, geodesic):  # type: ignore[no-untyped-def]
     """For each pair whether the inner shape lies in the outer one: `NO`, `YES` or `ASK`."""
     said = np.empty(len(io), np.int8)
+    ak, ax, ay, az, ar = outer.kind, outer.x, outer.y, outer.z, outer.radius
+    bk, bx, by, bz, br = inner.kind, inner.x, inner.y, inner.z, inner.radius
     for n in range(len(io)):
-        said[n] = _encloses(outer, io[n], inner, ii[n], geodesic)
+        i, j = io[n], ii[n]
+        if ak[i] != 0 or bk[j] != 0:
+            said[n] = _encloses(outer, i, inner, j, geodesic)
+        elif geodesic:
+            said[n] = geodesic_within(ax[i], ay[i], bx[j], by[j], ar[i] - br[j])
+        else:
+            said[n] = planar_within(ax[i], ay[i], az[i], bx[j], by[j], bz[j], ar[i] - br[j])
     return said
 
 

@@ -11,6 +11,7 @@ Histories of third parties come from the same index, once for each client of the
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -434,7 +435,7 @@ def _lines(local: Local, found: list[tuple[Population, Population, tuple[np.ndar
         one, two = names[PUBLICATION][0][publications.name], names[SUBSCRIPTION][0][subscriptions.name]
         parts.append((p + one, s + two, tau, np.where(over, pi, 0), ended))
     columns = [np.concatenate([np.empty(0, np.int64), *(part[k] for part in parts)]) for k in range(5)]
-    return _table(columns, names[PUBLICATION][1], names[SUBSCRIPTION][1], local.data.clock)
+    return table_of(columns, names[PUBLICATION][1], names[SUBSCRIPTION][1], local.data.clock)
 
 
 def _follows(stream: Stream, p: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -460,18 +461,34 @@ def _names(local: Local, populations: tuple[Population, ...]) -> tuple[dict[str,
     return starts, np.concatenate(listed)
 
 
-def _ranks(names: np.ndarray) -> np.ndarray:
+def _ranks(names: np.ndarray, index: np.ndarray) -> np.ndarray:
     """The place of each name in the declared order: numbers first, then text."""
-    numbers = np.array([isinstance(n, int | float | np.number) for n in names], bool)
-    order = sorted(range(len(names)), key=lambda i: ("", names[i]) if numbers[i] else ("s", str(names[i])))
+    if names.dtype.kind == "i":
+        return names[index]
+    used = np.flatnonzero(np.bincount(index, minlength=len(names)))
+    number = {i: isinstance(names[i], int | float | np.number) for i in used}
+    order = sorted(used, key=lambda i: ("", names[i]) if number[i] else ("s", str(names[i])))
     ranks = np.empty(len(names), np.int64)
-    ranks[order] = np.arange(len(names))
-    return ranks
+    ranks[order] = np.arange(len(order))
+    return ranks[index]
 
 
-def _table(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, clock: Clock) -> pd.DataFrame:
+def _ordered(*keys: np.ndarray) -> np.ndarray:
+    """The order by several keys, the first one first; as one number where that fits, which is several times faster."""
+    if not len(keys[0]):
+        return np.empty(0, np.int64)
+    spans = [int(key.max()) - int(key.min()) + 1 for key in keys]
+    if math.prod(spans) >= 2**62:
+        return np.lexsort(keys[::-1])
+    whole = np.zeros(len(keys[0]), np.int64)
+    for key, span in zip(keys, spans, strict=True):
+        whole = whole * span + (key - key.min())
+    return np.argsort(whole)
+
+
+def table_of(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, clock: Clock) -> pd.DataFrame:
     p, s, tau, pi, ended = columns
-    order = np.lexsort((_ranks(second)[s], _ranks(first)[p], tau))
+    order = _ordered(tau, _ranks(first, p), _ranks(second, s))
     p, s, tau, pi, ended = p[order], s[order], tau[order], pi[order], ended[order]
     words = np.array(["unmatch", "publication_removed", "subscription_removed", None], dtype=object)
     open_ = ended < 0
@@ -488,8 +505,10 @@ def _table(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, clo
 
 def _ids(names: np.ndarray, index: np.ndarray) -> pd.Series:
     used = names[index]
-    kinds = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in names[np.unique(index)]]
-    return pd.Series(used.astype(np.int64) if kinds and all(kinds) else used)
+    if names.dtype.kind == "i" and len(index):
+        return pd.Series(used)
+    kinds = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in names[np.flatnonzero(np.bincount(index, minlength=len(names)))]]
+    return pd.Series(used.astype(np.int64) if kinds and all(kinds) else used.astype(object))
 
 
 def _times(ticks: np.ndarray, null: np.ndarray | None, clock: Clock) -> pd.Series:

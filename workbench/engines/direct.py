@@ -1,0 +1,603 @@
+"""The direct way: from Parquet columns to timelines, without a table in between.
+
+For the commonest shape of a scenario, mobiles as points against places that stay where they are, with one spatial match as the
+whole filter (`proximity`). The fixes are read row group by row group; for each mobile a short list says which places it is in
+and since when, and a fix only changes that list. A grid over the places tells which can hold; where a cell lies
+wholly inside a place, nothing needs to be computed.
+
+It asks only that the instants of each mobile rise along the file: data in the order of time will do, and so will data sorted by
+mobile. `run` gives None for everything else (other filters, attributes that change, removals, repeated instants, nulls,
+anything that would be an error): then the general way is taken, which knows all the rules.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workbench import tables
+from workbench.engines import candidates, kernels
+from workbench.engines.compiling import compiled
+from workbench.engines.extents import Positions
+from workbench.engines.kernels import (
+    geodesic_distance_m,
+    geodesic_edges_haversine,
+    haversine,
+    haversine_bound,
+    planar_edges_squared,
+    planar_within,
+    point_in_polygon,
+)
+from workbench.engines.local import table_of
+from workbench.engines.streams import Stream, streams
+from workbench.geometry import WGS84
+from workbench.model.columns import MISSING, Column
+from workbench.model.filters import Everything, Match, Var
+from workbench.model.pubsub import PUBLICATION, Population
+from workbench.model.relations import Containment, Enclosure, Overlap, Within
+from workbench.model.scenario import Scenario
+from workbench.model.spaces import Position
+
+SLOTS = 64
+"""In how many places at once a mobile can be here."""
+MOST_MOBILES = 4_000_000
+MOST_CELLS = 4_000_000
+GOOD, UNUSUAL = 0, 1
+
+
+# -- which scenarios -----------------------------------------------------------------------------------------
+
+
+class Shape(NamedTuple):
+    """Who moves, who stays, and how near they have to be."""
+
+    moving: Population
+    staying: Population
+    region: str
+    """of those who stay"""
+    reach: float
+
+
+def shape_of(scenario: Scenario) -> Shape | None:
+    """The parts of a scenario that can be replayed directly; None for all others.
+
+    >>> from workbench.scenarios.proximity import scenario
+    >>> shape_of(scenario(300)).region
+    'reach'
+    """
+    if len(scenario.publications) != 1 or len(scenario.subscriptions) != 1:
+        return None
+    sides = {p.rows: p for p in scenario.populations}
+    if set(sides) != {"fixes", "places"}:
+        return None
+    moving, staying = sides["fixes"], sides["places"]
+    if any(p.profiles or p.stay is not None for p in (moving, staying)):
+        return None
+    own, other = (moving, staying) if isinstance(staying.filter, Everything) else (staying, moving)
+    match = own.filter
+    if not isinstance(match, Match) or not isinstance(other.filter, Everything):
+        return None
+    bindings = scenario.bindings(match, other)
+    if len(bindings) != 1 or not (isinstance(match.left, Var) and isinstance(match.right, Var)):
+        return None
+    if {match.left.side, match.right.side} != {"own", "other"}:
+        return None
+    names = {}
+    for term in (match.left, match.right):
+        owner = own if term.side == "own" else other
+        names[owner.name] = (term is match.left, term.name if term.side == "own" else bindings[0][term.name])
+    first, region = names[moving.name]
+    reach = _reach(match, first)
+    (dimension, kind), *more = match.space.dimensions
+    given = dict(dict(moving.regions)[region].constraints).get(dimension)
+    if reach is None or more or not isinstance(kind, Position):
+        return None
+    if not (isinstance(given, Column) and given.name == "position" and given.default is MISSING):
+        return None
+    return Shape(moving, staying, names[staying.name][1], reach)
+
+
+def _reach(match: Match, first: bool) -> float | None:
+    """How near a point has to come: for a point, being enclosed by a shape and overlapping it are one thing."""
+    match match.relation:
+        case Within(distance=distance):
+            return float(distance)
+        case Overlap():
+            return 0.0
+        case Enclosure() if first:
+            return 0.0
+        case Containment() if not first:
+            return 0.0
+    return None
+
+
+# -- the grid over places ------------------------------------------------------------------------------------
+
+
+class Grid(NamedTuple):
+    """The places by cell: which can hold a point there, and which hold every point there."""
+
+    x0: float
+    y0: float
+    a_cell_x: float
+    a_cell_y: float
+    columns: int
+    rows: int
+    offsets: np.ndarray
+    item: np.ndarray
+    whole: np.ndarray
+
+
+@compiled
+def _disc_and_cell(x, y, total, x_low, x_high, y_low, y_high, geodesic):  # type: ignore[no-untyped-def]
+    """0 where no point of a cell is in a disc, 2 where all are, 1 where that has to be computed."""
+    slack = 1e-9 * (abs(x) + abs(y) + total + 1.0)
+    if geodesic:
+        middle_x, middle_y = (x_low + x_high) / 2, (y_low + y_high) / 2
+        degree = geodesic_distance_m(0.0, 0.0, 0.0, 1.0)
+        across = degree * math.hypot(x_high - x_low, y_high - y_low) / 2 + slack + 1e-3
+        apart = geodesic_distance_m(x, y, middle_x, middle_y)
+        return 0 if apart - across > total else 2 if apart + across < total else 1
+    near_x, near_y = max(0.0, x_low - x, x - x_high), max(0.0, y_low - y, y - y_high)
+    if math.hypot(near_x, near_y) > total + slack:
+        return 0
+    far = math.hypot(max(abs(x_low - x), abs(x_high - x)), max(abs(y_low - y), abs(y_high - y)))
+    return 2 if far < total - slack else 1
+
+
+@compiled
+def _edge_touches(ax, ay, bx, by, x_low, x_high, y_low, y_high):  # type: ignore[no-untyped-def]
+    """Whether an edge may touch a cell: their boxes meet, and the cell's corners lie on both sides of the line."""
+    if max(ax, bx) < x_low or min(ax, bx) > x_high or max(ay, by) < y_low or min(ay, by) > y_high:
+        return False
+    dx, dy = bx - ax, by - ay
+    left = right = False
+    for px in (x_low, x_high):
+        for py in (y_low, y_high):
+            cross = dx * (py - ay) - dy * (px - ax)
+            bound = 1e-9 * (abs(dx) * (abs(py) + abs(ay)) + abs(dy) * (abs(px) + abs(ax)))
+            left |= cross >= -bound
+            right |= cross <= bound
+    return left and right
+
+
+@compiled
+def _area_and_cell(s, j, x_low, x_high, y_low, y_high):  # type: ignore[no-untyped-def]
+    c = s.chain[j]
+    for ring in range(s.first[c], s.first[c + 1]):
+        for v in range(s.rings[ring], s.rings[ring + 1] - 1):
+            if _edge_touches(s.xs[v], s.ys[v], s.xs[v + 1], s.ys[v + 1], x_low, x_high, y_low, y_high):
+                return 1
+    middle_x, middle_y = (x_low + x_high) / 2, (y_low + y_high) / 2
+    return 2 if point_in_polygon(middle_x, middle_y, s.xs, s.ys, s.rings, s.first[c], s.first[c + 1]) else 0
+
+
+@compiled
+def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ignore[no-untyped-def]
+    offsets = np.zeros(columns * rows + 1, np.int64)
+    item = np.empty(0, np.int32)
+    whole = np.empty(0, np.bool_)
+    for turn in range(2):
+        # First they are counted, then put in their places: the lists of cells are then in the order of the items.
+        if turn == 1:
+            offsets = np.cumsum(offsets)
+            item, whole = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.bool_)
+        fill = offsets.copy()
+        for j in range(len(totals)):
+            for cx in range(
+                max(0, int(math.floor((box[0, j] - x0) / ax))), min(columns, int(math.floor((box[1, j] - x0) / ax)) + 1)
+            ):
+                for cy in range(
+                    max(0, int(math.floor((box[2, j] - y0) / ay))), min(rows, int(math.floor((box[3, j] - y0) / ay)) + 1)
+                ):
+                    slack_x, slack_y = 1e-9 * (abs(x0) + ax * columns), 1e-9 * (abs(y0) + ay * rows)
+                    x_low, x_high = x0 + cx * ax - slack_x, x0 + (cx + 1) * ax + slack_x
+                    y_low, y_high = y0 + cy * ay - slack_y, y0 + (cy + 1) * ay + slack_y
+                    lies = 1
+                    if s.kind[j] == 0:
+                        lies = _disc_and_cell(s.x[j], s.y[j], totals[j], x_low, x_high, y_low, y_high, geodesic)
+                    elif s.kind[j] == 2 and totals[j] == 0.0:
+                        lies = _area_and_cell(s, j, x_low, x_high, y_low, y_high)
+                    if lies == 0:
+                        continue
+                    cell = cy * columns + cx
+                    if turn == 0:
+                        offsets[cell + 1] += 1
+                    else:
+                        item[fill[cell]] = j
+                        whole[fill[cell]] = lies == 2
+                        fill[cell] += 1
+    return offsets, item, whole
+
+
+def grid_of(column: Positions, totals: np.ndarray, reach: float, metric: str) -> Grid:
+    """A grid whose cells are a fraction of a place."""
+    box = np.stack(candidates.boxes(column, reach, metric))
+    x0, y0 = box[0].min(), box[2].min()
+    width, height = box[1].max() - x0, box[3].max() - y0
+    share = 4.0 if len(totals) <= 200_000 else 2.0
+    ax, ay = (max(float((box[k + 1] - box[k]).mean()) / share, 1e-9) for k in (0, 2))
+    grow = max(1.0, math.sqrt(width / ax * height / ay / MOST_CELLS))
+    ax, ay = ax * grow, ay * grow
+    columns, rows = int(width / ax) + 1, int(height / ay) + 1
+    found = _cells(column.shapes, totals, box, x0, y0, ax, ay, columns, rows, metric == WGS84)
+    return Grid(x0, y0, ax, ay, columns, rows, *found)
+
+
+# -- crossings -----------------------------------------------------------------------------------------------
+
+
+@compiled
+def crossings(  # type: ignore[no-untyped-def]
+    mobile, t, x, y, base, until, share, shares, grid, s, totals, bounds, geodesic, latest, count, inside, since
+):
+    """Fixes in order: the lists of places that each mobile is in are kept up, and what ends is given back.
+
+    One of several shares of the mobiles, so that shares can run side by side.
+    """
+    ended = np.empty((max(1024, len(t) // 8), 4), np.int64)
+    n = 0
+    found = np.empty(64, np.int32)
+    offsets, item, whole = grid.offsets, grid.item, grid.whole
+    x0, y0, ax, ay, columns, rows = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
+    kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
+    xs, ys, rings, first = s.xs, s.ys, s.rings, s.first
+    for r in range(len(t)):
+        m = mobile[r] - base
+        if m % shares != share:
+            continue
+        px, py, now = x[r], y[r], t[r]
+        if geodesic:
+            if not (abs(px) <= 180.0 and abs(py) <= 90.0):
+                return 1, ended[:0]
+        elif not (abs(px) <= 1e300 and abs(py) <= 1e300):
+            return 1, ended[:0]
+        if now <= latest[m]:
+            return 1, ended[:0]
+        latest[m] = now
+        if now > until:
+            continue
+        low = high = 0
+        fx, fy = (px - x0) / ax, (py - y0) / ay
+        if 0.0 <= fx < columns and 0.0 <= fy < rows:
+            cell = int(fy) * columns + int(fx)
+            low, high = offsets[cell], offsets[cell + 1]
+        was = count[m]
+        if low == high and was == 0:
+            continue
+        k = 0
+        for e in range(low, high):
+            j = item[e]
+            if not whole[e]:
+                if kind[j] == 0:
+                    if geodesic:
+                        if not haversine(sx[j], sy[j], px, py) <= bounds[j]:
+                            continue
+                    elif not planar_within(sx[j], sy[j], sz[j], px, py, 0.0, totals[j]):
+                        continue
+                else:
+                    c = chain[j]
+                    if not (kind[j] == 2 and point_in_polygon(px, py, xs, ys, rings, first[c], first[c + 1])):
+                        if geodesic:
+                            if not geodesic_edges_haversine(px, py, xs, ys, rings, first[c], first[c + 1]) <= bounds[j]:
+                                continue
+                        elif not planar_edges_squared(
+                            px, py, xs, ys, rings, first[c], first[c + 1]
+                        ) <= totals[j] * totals[j]:
+                            continue
+            if k == 64:
+                return 1, ended[:0]
+            found[k] = j
+            k += 1
+        # Both lists are in order; most often nothing has changed.
+        same = k == was
+        for i in range(was):
+            if not same:
+                break
+            same = inside[m, i] == found[i]
+        if same:
+            continue
+        if n + was > len(ended):
+            longer = np.empty((2 * len(ended) + was, 4), np.int64)
+            longer[:n] = ended[:n]
+            ended = longer
+        for i in range(was):
+            gone = True
+            for h in range(k):
+                gone &= found[h] != inside[m, i]
+            if gone:
+                ended[n, 0], ended[n, 1], ended[n, 2], ended[n, 3] = inside[m, i], m, since[m, i], now
+                n += 1
+        # The new list takes over the beginnings of what stays; from its end, so that none is overwritten before its turn.
+        starts = np.empty(64, np.int64)
+        for h in range(k):
+            starts[h] = now
+            for i in range(was):
+                if inside[m, i] == found[h]:
+                    starts[h] = since[m, i]
+        for h in range(k):
+            inside[m, h] = found[h]
+            since[m, h] = starts[h]
+        count[m] = k
+    return 0, ended[:n].copy()
+
+
+class Unusual(Exception):
+    """Data that the general way has to look at."""
+
+
+class Instants:
+    """How many instants there were, and the last one."""
+
+    def __init__(self, until: int) -> None:
+        self.until = until
+        self.last = np.iinfo(np.int64).min
+        self.seen: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray) -> None:
+        t = t[t <= self.until] if len(t) and t.max() > self.until else t
+        if not len(t):
+            return
+        self.seen.append(pd.unique(t) if np.any(t[1:] < t[:-1]) else t[np.append(True, t[1:] > t[:-1])])
+        self.last = max(self.last, int(self.seen[-1].max()))
+
+    def count(self) -> int:
+        return len(pd.unique(np.concatenate(self.seen))) if self.seen else 0
+
+
+class Inside(NamedTuple):
+    """Which places each mobile is in, and since when."""
+
+    latest: np.ndarray
+    count: np.ndarray
+    places: np.ndarray
+    since: np.ndarray
+
+    @staticmethod
+    def of(mobiles: int) -> Inside:
+        return Inside(
+            np.full(mobiles, np.iinfo(np.int64).min),
+            np.zeros(mobiles, np.int32),
+            np.zeros((mobiles, SLOTS), np.int32),
+            np.zeros((mobiles, SLOTS), np.int64),
+        )
+
+    def grown(self, mobiles: int) -> Inside:
+        """Room for more mobiles."""
+        new = Inside.of(mobiles)
+        size = len(self.count)
+        for name in ("latest", "count", "places", "since"):
+            getattr(new, name)[:size] = getattr(self, name)
+        return new
+
+
+class Batch(NamedTuple):
+    """Some fixes as arrays; mobiles as numbers."""
+
+    mobile: np.ndarray
+    t: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+
+@dataclass
+class Fixes:
+    """Fixes in Parquet files, row group by row group."""
+
+    files: list[pq.ParquetFile]
+    coordinates: tuple[str, str]
+    text: bool
+    ids: list[Any] = field(default_factory=list)
+    """of mobiles that are text, by their numbers here"""
+    known: dict[Any, int] = field(default_factory=dict)
+    base: int = 0
+    mobiles: int = 0
+    """how many numbers of mobiles there are from the base on, where they are numbers"""
+
+    def batches(self) -> Iterator[Batch]:
+        """All row groups, the next one read while one is looked at."""
+        groups = [(file, n) for file in self.files for n in range(file.metadata.num_row_groups)]
+        with ThreadPoolExecutor(1) as reader:
+            ahead = [reader.submit(self._read, *group) for group in groups[:1]]
+            for n in range(len(groups)):
+                ahead += [reader.submit(self._read, *group) for group in groups[n + 1 : n + 2]]
+                yield self._arrays(ahead.pop(0).result())
+
+    def _read(self, file: pq.ParquetFile, group: int) -> pa.Table:
+        return file.read_row_group(group, columns=["mobile", "t", *self.coordinates], use_threads=False)
+
+    def _arrays(self, table: pa.Table) -> Batch:
+        table = table.combine_chunks()
+        columns = [table.column(name) for name in ("mobile", "t", *self.coordinates)]
+        if any(column.null_count for column in columns):
+            raise Unusual
+        t = columns[1].cast(pa.int64())
+        mobile = self._coded(columns[0]) if self.text else columns[0].to_numpy()
+        return Batch(mobile.astype(np.int64, copy=False), t.to_numpy(), *(c.to_numpy() for c in columns[2:]))
+
+    def _coded(self, column: pa.ChunkedArray) -> np.ndarray:
+        encoded = column.combine_chunks()
+        if not isinstance(encoded, pa.DictionaryArray):
+            encoded = encoded.dictionary_encode()
+        codes = []
+        for name in encoded.dictionary.to_pylist():
+            if name not in self.known:
+                self.known[name] = len(self.known)
+                self.ids.append(name)
+            codes.append(self.known[name])
+        return np.array(codes, np.int64)[encoded.indices.to_numpy()]
+
+
+def _parquet(fixes: Any) -> Fixes | None:
+    """Fixes whose columns are what they should be, in Parquet; None for others."""
+    if not isinstance(fixes, str | Path):
+        return None
+    path = Path(fixes)
+    if not path.exists() or not (path.is_dir() or path.suffix == ".parquet"):
+        return None
+    try:
+        names = tables.parquet_files(path)
+        if not names:
+            return None
+        schema = pq.read_schema(names[0])
+        text = schema.field("mobile").type in (pa.string(), pa.large_string()) if "mobile" in schema.names else False
+        files = [pq.ParquetFile(name, read_dictionary=["mobile"] if text else None) for name in names]
+    except (OSError, ValueError, KeyError):
+        return None
+    return _checked(files, schema, text)
+
+
+def _checked(files: list[pq.ParquetFile], schema: pa.Schema, text: bool) -> Fixes | None:
+    plain = [f.schema.to_arrow_schema().remove_metadata() for f in files]
+    if any(not found.equals(plain[0]) for found in plain):
+        return None
+    present = [names for names in tables.COORDINATES.values() if set(names) <= set(schema.names)]
+    if len(present) != 1 or {"op", "z", "geometry"} & set(schema.names) or not {"mobile", "t"} <= set(schema.names):
+        return None
+    t = schema.field("t").type
+    stamps = pa.types.is_timestamp(t) and t.tz is not None
+    if not (stamps or (pa.types.is_signed_integer(t))):
+        return None
+    if any(schema.field(name).type != pa.float64() for name in present[0]):
+        return None
+    found = Fixes(files, present[0], text)
+    if text:
+        return found
+    if not pa.types.is_signed_integer(schema.field("mobile").type):
+        return None
+    column = schema.names.index("mobile")
+    ends = [
+        file.metadata.row_group(n).column(column).statistics
+        for file in files
+        for n in range(file.metadata.num_row_groups)
+    ]
+    if not ends or any(e is None or not e.has_min_max for e in ends):
+        return None
+    found.base = min(e.min for e in ends)
+    mobiles = max(e.max for e in ends) - found.base + 1
+    if mobiles > MOST_MOBILES:
+        return None
+    found.mobiles = mobiles
+    return found
+
+
+class Outcome(NamedTuple):
+    """What a direct replay gives: the table, what was counted, the clock and metric, and where it ended."""
+
+    timelines: pd.DataFrame
+    counts: dict[str, int]
+    data: tables.Inputs
+    until: int
+
+
+def run(
+    scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None
+) -> Outcome | None:
+    """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
+    shape, source = shape_of(scenario), _parquet(fixes)
+    if shape is None or source is None:
+        return None
+    head = source.files[0].read_row_group(0).slice(0, 1) if source.files[0].metadata.num_row_groups else None
+    if head is None or not len(head):
+        return None
+    data = tables.inputs(scenario, _plain(head), places, zone)
+    still = data.tables["places"]
+    if still.frame["t"].notna().any() or still.frame["op"].notna().any():
+        return None
+    stream = streams(data, data.instants[1]).by_name[shape.staying.name]
+    column = _column(stream, shape)
+    if column is None:
+        return None
+    try:
+        return _replayed(shape, source, data, stream, column, None if until is None else data.clock.ticks(until))
+    except Unusual:
+        return None
+
+
+def _plain(head: pa.Table) -> pd.DataFrame:
+    """A row as the general way reads it."""
+    frame = head.to_pandas()
+    return frame.astype({"mobile": object}) if isinstance(frame["mobile"].dtype, pd.CategoricalDtype) else frame
+
+
+def _column(stream: Stream, shape: Shape) -> Positions | None:
+    """The places' shapes; None where one has none."""
+    columns = stream.regions[shape.region].columns
+    column = next(iter(columns.values()), None)
+    if len(columns) != 1 or not isinstance(column, Positions) or not len(column.present):
+        return None
+    if not column.present.all() or (column.shapes.kind == kernels.ANYWHERE).any():
+        return None
+    return column
+
+
+def _replayed(
+    shape: Shape, source: Fixes, data: tables.Inputs, stream: Stream, column: Positions, until: int | None
+) -> Outcome:
+    totals = shape.reach + (0.0 + column.shapes.radius)
+    geodesic = data.metric == WGS84
+    grid = grid_of(column, totals, shape.reach, data.metric)
+    bounds = np.array([haversine_bound(total) for total in totals])
+    inside = Inside.of(1024 if source.text else source.mobiles)
+    shares = max(1, min(8, os.cpu_count() or 1))
+    ended, rows, instants = [], 0, Instants(np.iinfo(np.int64).max if until is None else until)
+    with ThreadPoolExecutor(shares) as pool:
+        for batch in source.batches():
+            if not len(batch.t):
+                continue
+            if source.text and len(source.ids) > len(inside.count):
+                inside = inside.grown(2 * len(source.ids))
+            places = (grid, column.shapes, totals, bounds, geodesic)
+            jobs = [
+                pool.submit(crossings, *batch, source.base, instants.until, share, shares, *places, *inside)
+                for share in range(shares)
+            ]
+            instants.add(batch.t)
+            rows += len(batch.t)
+            for job in jobs:
+                state, lines = job.result()
+                if state != GOOD:
+                    raise Unusual
+                ended.append(lines)
+    names = np.array(source.ids, dtype=object) if source.text else np.arange(len(inside.count)) + source.base
+    timelines = _table(np.concatenate([np.empty((0, 4), np.int64), *ended]), _running(inside), shape, stream, names, data)
+    still = data.tables["places"].counts
+    counts = {
+        "rows_in": rows + still["rows_in"],
+        "rows_collapsed": still["rows_collapsed"],
+        "rows_set_aside": still["rows_set_aside"],
+        "instants": instants.count(),
+    }
+    return Outcome(timelines, counts, data, instants.last if until is None else until)
+
+
+def _running(inside: Inside) -> np.ndarray:
+    """What has not ended."""
+    mobile = np.repeat(np.arange(len(inside.count)), inside.count)
+    slot = np.arange(len(mobile)) - np.repeat(np.cumsum(inside.count) - inside.count, inside.count)
+    return np.stack(
+        [inside.places[mobile, slot], mobile, inside.since[mobile, slot], np.zeros(len(mobile))], axis=1
+    ).astype(np.int64)
+
+
+def _table(
+    ended: np.ndarray, running: np.ndarray, shape: Shape, stream: Stream, names: np.ndarray, data: tables.Inputs
+) -> pd.DataFrame:
+    place, mobile, tau, pi = (np.ascontiguousarray(column) for column in np.concatenate([ended, running]).T)
+    why = np.repeat([0, -1], [len(ended), len(running)])
+    ids = stream.ids
+    if len(ids) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+        ids = ids.astype(np.int64)
+    sides = ((place, ids), (mobile, names))
+    (p, first), (s, second) = sides if shape.staying.role == PUBLICATION else sides[::-1]
+    return table_of([p, s, tau, pi, why], first, second, data.clock)
