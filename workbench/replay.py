@@ -35,7 +35,6 @@ from workbench.scenarios import resolve
 if TYPE_CHECKING:
     import folium
 
-    from workbench.views.plots import Picture
     from workbench.views.scene import Scene
 
 ENGINES = ("reference", "local", "spark")
@@ -119,34 +118,6 @@ class Replay:
 
         return draw_scene(self.scene(zone), **{"explain": self.explain, "title": self.scenario.name, **options})
 
-    def plot(self, zone: str | None = None, **options: Any) -> Picture:
-        """Where, when and for how long, as a picture; options are those of `workbench.views.plots.overview`."""
-        from workbench.views.plots import overview
-
-        return overview(self.scene(zone), **{"title": self.scenario.name, **options})
-
-    def report(self, out: str | Path, question: str = "", zone: str | None = None, **options: Any) -> Path:
-        """Write ``report.html``, ``map.html`` and ``picture.png`` into a folder, and give back the report's path.
-
-        Options are ``title``, ``colour_by`` and ``base``, as for `map`.
-        """
-        from workbench.views import maps, plots, reports
-
-        seen, folder = self.scene(zone), Path(out)
-        about = {"title": self.scenario.name, **options}
-        plots.overview(seen, **about).save(folder / "picture.png")
-        maps.draw_scene(seen, explain=self.explain, **about).save(str(folder / "map.html"))
-        return reports.write(
-            seen,
-            folder / "report.html",
-            question=question,
-            scenario=repr(self.scenario),
-            metrics=self.metrics,
-            explain=self.explain,
-            links={"the map": "map.html", "the picture": "picture.png"},
-            **about,
-        )
-
     def diff(self, other: Replay) -> pd.DataFrame:
         """Which timelines another replay adds, removes or moves, compared with this one."""
         return diff(_pandas(self.timelines), _pandas(other.timelines))
@@ -201,6 +172,11 @@ def replay(
     if engine not in ENGINES:
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
+    if engine != "reference" and made.visibility and _sees_others(made):
+        raise ScenarioError(
+            f"{made.name!r} looks at third parties under a graph of scopes, which engine {engine!r} does not know; "
+            "use engine='reference'"
+        )
     began = time.perf_counter()
     run = _on_spark if engine == "spark" else _in_process
     timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
@@ -214,7 +190,22 @@ def replay(
     return Replay(made, engine, timelines, notifications, metrics, inputs)
 
 
+def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:
+    """From files to timelines without a table in between, where the scenario and the data allow it."""
+    from workbench.engines import direct
+
+    found = direct.run(scenario, fixes, places, zone, until)
+    if found is None:
+        return None
+    notifications = tables.notifications_frame(found.timelines)
+    told = _told(len(found.timelines), len(notifications) - len(found.timelines))
+    metrics = {**_about(found.data, found.until), **found.counts, **told}
+    return found.timelines, notifications, metrics, lambda mobiles: tables.inputs(scenario, fixes, places, zone)
+
+
 def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
+    if engine == "local" and (made := _directly(scenario, fixes, places, until, zone)) is not None:
+        return made
     data = tables.inputs(scenario, fixes, places, zone)
     last = data.instants[1] if until is None else data.clock.ticks(until)
     timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
