@@ -11,6 +11,7 @@ import pytest
 
 from workbench import replay
 from workbench.replay import Replay
+from workbench.views import reports
 
 pytestmark = pytest.mark.browser
 
@@ -112,7 +113,8 @@ def test_the_table_leads_to_the_notification_and_its_reason(saved: Path, open_pa
 @pytest.mark.parametrize("lonlat", [False, True], ids=["metres", "degrees"])
 def test_nasty_names_do_nothing(lonlat: bool, tmp_path: Path, open_page: Callable[..., Any]) -> None:
     told = walk(NASTY, lonlat, attribute=NASTY[0])
-    told.report(tmp_path, question=NASTY[2], title="".join(NASTY), colour_by="category")
+    about = {"scenario": repr(told.scenario), "metrics": told.metrics, "explain": told.explain}
+    reports.folder(told.scene(), tmp_path, question=NASTY[2], title="".join(NASTY), colour_by="category", **about)
     opened = open_page(tmp_path / "map.html")
     opened.page.wait_for_selector("path.place")
     shown = opened.page.evaluate(
@@ -145,7 +147,7 @@ def test_nasty_names_do_nothing(lonlat: bool, tmp_path: Path, open_page: Callabl
 
 @pytest.mark.parametrize("width", [800, 1280])
 def test_a_report_asks_nobody_and_fits(width: int, tmp_path: Path, open_page: Callable[..., Any]) -> None:
-    walk(["north", "a" * 200]).report(tmp_path, question="Who hears of what?")
+    reports.folder(walk(["north", "a" * 200]).scene(), tmp_path, question="Who hears of what?")
     opened = open_page(tmp_path / "report.html", width)
     assert (opened.errors, opened.asked) == ([], [])
     assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

@@ -60,6 +60,30 @@ def write(
     return target
 
 
+def folder(
+    seen: Scene,
+    out: str | Path,
+    *,
+    title: str = "A replay",
+    explain: Callable[[Any, Any, Any], Any] | None = None,
+    colour_by: str | None = None,
+    base: Any = None,
+    **options: Any,
+) -> Path:
+    """Write ``report.html``, ``map.html`` and ``picture.png`` side by side, and give back the report's path.
+
+    The other options are those of `write`: ``question``, ``scenario``, ``metrics``.
+    """
+    from workbench.views.maps import draw_scene
+
+    target = Path(out)
+    about: dict[str, Any] = {"title": title, "colour_by": colour_by, "base": base}
+    overview(seen, **about).save(target / "picture.png")
+    draw_scene(seen, explain=explain, **about).save(str(target / "map.html"))
+    links = {"the map": "map.html", "the picture": "picture.png"}
+    return write(seen, target / "report.html", explain=explain, links=links, **about, **options)
+
+
 def page(
     seen: Scene,
     *,
