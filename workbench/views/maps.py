@@ -10,6 +10,7 @@ What is too much to look at is thinned or gathered into cells, and the page says
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import ceil
@@ -228,13 +229,14 @@ def draw_scene(
     attribution: str | None = None,
     offline: bool = True,
     explained: int = 100,
+    patience_s: float = 10,
 ) -> folium.Map:
     """A scene on a map with a time line.
 
     ``explain(publication, subscription, t)`` gives the reason that a notification's popup shows (for the first
-    ``explained`` of them); ``colour_by`` names an attribute of the places or the fixes; ``base`` is a table with
-    ``geometry`` (streets, say) to draw below; ``tiles`` (a name or an address that folium knows) and ``offline=False``
-    make the page ask the web for tiles, and for scripts.
+    ``explained`` of them, and as many as ``patience_s`` seconds allow); ``colour_by`` names an attribute of the places
+    or the fixes; ``base`` is a table with ``geometry`` (streets, say) to draw below; ``tiles`` (a name or an address
+    that folium knows) and ``offline=False`` make the page ask the web for tiles, and for scripts.
     """
     if tiles is not None and seen.planar:
         raise DataError("tiles are pictures of the globe, and these are metres (x, y); give lon, lat or no tiles")
@@ -248,7 +250,7 @@ def draw_scene(
         _layer("Base", _base(base), drawn)
     _layer(f"Places ({len(seen.places):,})", _places(seen, colours, notes), drawn)
     _layer(f"Tracks ({seen.tracks['key'].nunique():,})", _lines(shown, seen, colours), drawn)
-    reasons = _reasons(seen, explain, explained, notes)
+    reasons = _reasons(seen, explain, explained, patience_s, notes)
     layers = [
         _layer(f"{kind.capitalize()} ({(seen.notifications['kind'] == kind).sum():,})", found, drawn)
         for kind, found in _told(seen, reasons, notes).items()
@@ -481,24 +483,29 @@ def _thinned(seen: Scene, notes: list[str]) -> pd.DataFrame:
 
 
 def _reasons(
-    seen: Scene, explain: Callable[[Any, Any, Any], Any] | None, explained: int, notes: list[str]
+    seen: Scene,
+    explain: Callable[[Any, Any, Any], Any] | None,
+    explained: int,
+    patience_s: float,
+    notes: list[str],
 ) -> list[str]:
     """For each notification what its popup says."""
     told = seen.notifications
     if len(told) > MAX_MARKERS:
         return []
-    if explain is not None and len(told) > explained:
-        notes.append(f"reasons are given for the first {explained:,} of {len(told):,} notifications")
-    texts = []
-    for n, row in enumerate(told.itertuples()):
+    texts, given, until = [], 0, time.monotonic() + patience_s
+    for row in told.itertuples():
         head = (
             f"<b>{escape(row.kind)}</b> {escape(seen.times.text(row.at))} {escape(seen.times.zone)}<br>"
             f"publication {escape(row.publication)}, subscription {escape(row.subscription)}"
         )
-        if explain is not None and n < explained:
+        if explain is not None and given < explained and time.monotonic() < until:
             reason = escape(explain(row.publication, row.subscription, row.t))
             head += f'<div class="workbench-why">{reason}</div>'
+            given += 1
         texts.append(head)
+    if explain is not None and given < len(told):
+        notes.append(f"reasons are given for the first {given:,} of {len(told):,} notifications")
     return texts
 
 
