@@ -49,7 +49,7 @@ from workbench.model.filters import (
     Var,
 )
 from workbench.model.history import History, Named, Party
-from workbench.model.pubsub import Population
+from workbench.model.pubsub import SUBSCRIPTION, Population
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Binding, Scenario
 from workbench.model.times import At, Now, Pi, Tau, Term, TimeComparison
@@ -101,8 +101,10 @@ class Reference:
         if r1 is None or r2 is None:
             return False
         third = match.third
-        if third is not None and not self.among(third.among, left if match.left is third else right, t):
-            return False
+        if third is not None:
+            seen, looking = (left, right) if match.left is third else (right, left)
+            if not self.among(third.among, seen, t) or not self.visible(seen.party, looking.party, t):
+                return False
         if isinstance(match.relation, Nearest):
             candidates = self.candidates(match, left, right, t)
             if right not in candidates:
@@ -128,7 +130,18 @@ class Reference:
             for party in self.history.parties(source.population, t)
             if party.client != left.party.client
         ]
-        return [r for source, r in found if self.among(source, r, t)]
+        return [r for source, r in found if self.among(source, r, t) and self.visible(r.party, left.party, t)]
+
+    def visible(self, third: Party, looking: Party, t: int) -> bool:
+        """Whether the one who looks may see a third party: always, unless the scenario says who sees whom."""
+        if not self.scenario.visibility:
+            return True
+        own, other = third, looking
+        if self.scenario.population(own.population).role == SUBSCRIPTION:
+            own, other = other, own
+        alike = self.scenario.population(own.population).role == self.scenario.population(other.population).role
+        filter = self.scenario.visibility["" if alike else own.population]
+        return any(self.holds(filter, view, t) for view in self.bindings(own, other, filter))
 
     def pairs(self, match: Match, view: View, t: int) -> list[tuple[Named, Named]]:
         """The two regions of a match; with a third party, one pair for each region that it ever was up to t."""

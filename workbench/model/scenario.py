@@ -42,6 +42,10 @@ class Scenario:
 
     ``tick`` says what one is where times are integers; ``metric`` (``planar`` or ``wgs84``) is left to the data
     unless it is given; ``tables`` are further rows and profiles by name; ``parameters`` record what it was made with.
+
+    ``visibility`` narrows third parties (nearest, any region, histories of them) to those that the one who looks may
+    see: by publication population a filter towards subscriptions, and under ``""`` one between two of the same role.
+    Empty: everybody is seen.
     """
 
     spaces: Sequence[Space]
@@ -52,6 +56,7 @@ class Scenario:
     tick: Duration = field(default_factory=lambda: seconds(1))
     metric: str | None = None
     name: str = "scenario"
+    visibility: Mapping[str, Filter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for label in ("spaces", "publications", "subscriptions"):
@@ -63,6 +68,8 @@ class Scenario:
         for label in ("publications", "subscriptions"):
             normal = tuple(replace(p, filter=normaliser.normal(p.filter)) for p in getattr(self, label))
             object.__setattr__(self, label, normal)
+        visibility = {name: normaliser.normal(filter) for name, filter in self.visibility.items()}
+        object.__setattr__(self, "visibility", visibility)
         raise_all(normaliser.faults + [f for p in self.populations for f in check.filter(p, p.filter)])
 
     @property
