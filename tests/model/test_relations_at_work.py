@@ -110,6 +110,6 @@ def test_models_show_themselves_as_mathematics():
     shops = publications("shops", rows="places", regions={"site": HERE}, filter=close)
     assert repr(near) == "here m_1000 site'"
     assert near._repr_latex_().startswith("$\\{R \\mid \\exists\\,")
-    assert location._repr_latex_() == "$D_{\\text{location}} = \\{(\\text{position}, \\text{position})\\}$"
+    assert location._repr_latex_() == "$D_{\\mathrm{location}} = \\{(\\mathrm{position}, \\mathrm{position})\\}$"
     assert "\\mathcal{O}_P" in shops._repr_latex_()
     assert repr(shops).splitlines()[-1] == "  f = {I | ∃ here' ∈ I : here' m_5 site}"
