@@ -1,0 +1,256 @@
+"""A scenario under a graph of scopes: every engine delivers what the definition says (Scopes, 3)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.brokering.scope_worlds import (
+    COMPONENTS,
+    contents,
+    contexts,
+    filtered_edges,
+    graphs,
+    plain_edges,
+    rich_edges,
+)
+from workbench.brokering.scopes.definition import Notification, deliveries
+from workbench.brokering.scopes.graph import graph
+from workbench.brokering.scopes.interfaces import Interface, interface, kinds, passes
+from workbench.brokering.scopes.mappings import EventMapping
+from workbench.brokering.scopes.scoped import face_of, scoped
+from workbench.errors import ScenarioError
+from workbench.model import (
+    Scenario,
+    Space,
+    any_region,
+    column,
+    location,
+    other,
+    own,
+    publications,
+    region,
+    subscriptions,
+)
+from workbench.replay import Replay, replay
+
+event = Space("event", kind=str, n=int)
+said = region(event, kind=column.kind, n=column.n)
+
+
+def events(rows: Any, consumers: Any = COMPONENTS) -> Scenario:
+    """Everybody hears of every event whose kind is among those wanted."""
+    wishes = pd.DataFrame([{"id": c, "wish": ("k", "l")} for c in consumers])
+    return Scenario(
+        [event],
+        [publications("events", rows="events", regions={"said": said}, transient=True)],
+        [
+            subscriptions(
+                "consumers",
+                rows="consumers",
+                regions={"wish": region(event, kind=column.wish)},
+                filter=own.wish.contains(other.said, space=event),
+            )
+        ],
+        tables={"events": pd.DataFrame(rows), "consumers": wishes},
+    )
+
+
+def told(scenario: Scenario, engine: str, **options: Any) -> Replay:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return replay(scenario, None, engine=engine, **options)
+
+
+Outcome = tuple[Any, str, tuple[tuple[str, Any], ...], frozenset[str]]
+
+
+def outcomes(made: Scenario, timelines: pd.DataFrame) -> list[Outcome]:
+    """Who got which representation of which event in which session, read off timelines and the derived rows."""
+    rows = made.tables["events"].set_index("id")[["kind", "n"]].to_dict("index")
+    found = []
+    for line in timelines.itertuples():
+        base, face = face_of(line.publication)
+        cells = rows[line.publication]
+        found.append((base, line.subscription, (("kind", cells["kind"]), ("n", int(cells["n"]))), face.session))
+    return found
+
+
+@settings(max_examples=120)
+@given(st.data())
+def test_engines_deliver_what_the_definition_says(data: st.DataObject) -> None:
+    edges = data.draw(st.sampled_from([rich_edges, filtered_edges, plain_edges]))
+    made = data.draw(graphs(edges, sessions=data.draw(st.booleans())))
+    rows = [
+        {
+            "id": f"e{k}",
+            "t": k,
+            "component": data.draw(st.sampled_from([*COMPONENTS, "P", "S"])),
+            "context": " ".join(sorted(data.draw(contexts(made)))) or None,
+            **data.draw(contents),
+        }
+        for k in range(1, 4)
+    ]
+    subscriptions = dict.fromkeys(COMPONENTS, interface(passes(kind={"k", "l"})))
+    expected = {
+        (row["id"], d.consumer, d.content, d.session)
+        for row in rows
+        for d in deliveries(made, notification(row), subscriptions)
+    }
+    limited = scoped(events(rows), made)
+    for engine in ("reference", "local"):
+        got = outcomes(limited, told(limited, engine).timelines)
+        assert len(set(got)) == len(got), "a representation is delivered once"
+        assert set(got) == expected, engine
+
+
+def notification(row: Mapping[str, Any]) -> Notification:
+    content = {"kind": row["kind"], "n": row["n"]}
+    return Notification(row["id"], row["component"], content, frozenset((row["context"] or "").split()))
+
+
+# -- persistent publications: membership is a transition -----------------------------------------------------------
+
+FIGURE_2 = graph("X->R", "S->R", "Y->S", "Y->T", "U->T", "Z->T")
+
+
+def standing(rows: Any, consumers: Any = "UXYZ") -> Scenario:
+    made = events(rows, consumers)
+    (population,) = made.publications
+    return Scenario(
+        made.spaces,
+        [publications("events", rows="events", regions=dict(population.regions))],
+        made.subscriptions,
+        tables=made.tables,
+    )
+
+
+OFFER = [{"id": "offer", "t": 1, "component": "U", "kind": "k", "n": 1}, {"id": "end", "t": 9, "component": "none"}]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_late_joiner_hears_of_standing_matches_and_a_leaver_of_their_end(engine: str) -> None:
+    over_time = {1: FIGURE_2, 4: FIGURE_2.join("X", "T"), 7: FIGURE_2.leave("Y", "T")}
+    got = told(scoped(standing(OFFER), over_time), engine)
+    lines = {(r.subscription, r.tau, None if pd.isna(r.pi) else r.pi) for r in got.timelines.itertuples()}
+    assert lines == {("U", 1, None), ("Y", 1, 7), ("Z", 1, None), ("X", 4, 7)}
+    assert [(r.t, r.kind, r.subscription) for r in got.notifications.itertuples() if r.t > 1] == [
+        (4, "match", "X"),
+        (7, "unmatch", "X"),
+        (7, "unmatch", "Y"),
+    ]
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_joins_and_leaves_never_orphan_an_unmatch(data: st.DataObject) -> None:
+    edges = data.draw(st.sampled_from([rich_edges, filtered_edges, plain_edges]))
+    over_time = {1: data.draw(graphs(edges))}
+    for t in range(2, 6):
+        before = over_time[t - 1]
+        if before.edges and data.draw(st.booleans()):
+            over_time[t] = before.leave(*data.draw(st.sampled_from(sorted(before.edges))))
+        else:
+            joiner = data.draw(st.sampled_from(COMPONENTS))
+            over_time[t] = before.join(joiner, data.draw(st.sampled_from(sorted(before.scopes))), data.draw(edges))
+    rows = [{"id": "x", "t": t, "component": "a", **data.draw(contents)} for t in (1, 3, 6)]
+    limited = scoped(standing(rows, COMPONENTS), over_time)
+    judge = told(limited, "reference")
+    open_pairs: set[tuple[str, str]] = set()
+    for row in judge.notifications.itertuples():
+        pair = (row.publication, row.subscription)
+        if row.kind == "match":
+            assert pair not in open_pairs
+            open_pairs.add(pair)
+        else:
+            open_pairs.remove(pair)
+    pd.testing.assert_frame_equal(judge.timelines, told(limited, "local").timelines)
+    for t in range(1, 7):
+        content = next(r for r in reversed(rows) if r["t"] <= t)
+        now = Notification("x", "a", {"kind": content["kind"], "n": content["n"]})
+        everybody = dict.fromkeys(COMPONENTS, Interface())
+        expected = {(d.consumer, d.session) for d in deliveries(over_time[min(t, 5)], now, everybody)}
+        lines = judge.timelines
+        alive = lines[(lines["tau"] <= t) & (lines["pi"].isna() | (lines["pi"] > t))]
+        assert {(r.subscription, face_of(r.publication)[1].session) for r in alive.itertuples()} == expected
+
+
+# -- interfaces and mappings as a reader would write them ----------------------------------------------------------
+
+
+def test_interfaces_join_the_filters_and_no_row_is_added() -> None:
+    made = FIGURE_2.with_interface("S", output=kinds("b"))
+    limited = scoped(events([{**OFFER[0], "component": "Y"}], "UXYZ"), made)
+    (population,) = limited.publications
+    assert "kind(said) ⊆ {'b'}" in repr(population.filter)
+    assert len(limited.tables["events"]) == 1
+
+
+def test_derived_publications_are_named_by_their_face() -> None:
+    euro = EventMapping("euro", lambda said: {**said, "n": said["n"] // 2})
+    made = graph("X->S", "Y->S", "S->R", "Z->R").with_edge("S", "R", mapping_out=euro)
+    limited = scoped(events([{"id": "q1", "t": 1, "component": "X", "kind": "k", "n": 8}], "YZ"), made)
+    got = told(limited, "local").timelines
+    assert set(zip(got["publication"], got["subscription"], strict=True)) == {("q1", "Y"), ("q1@euro", "Z")}
+
+
+def test_derived_publications_of_rows_that_come_later_are_refused_by_name() -> None:
+    double = EventMapping("double", lambda said: said)
+    made = graph("cafe->S", "7->S").with_edge("cafe", "S", mapping_out=double)
+    from workbench.scenarios.proximity import scenario
+
+    with pytest.raises(ScenarioError, match="'places' needs derived publications"):
+        scoped(scenario(), made)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_places_and_mobiles_under_a_graph(engine: str) -> None:
+    from workbench.scenarios.proximity import scenario
+
+    fixes = pd.DataFrame({"mobile": [7, 8], "t": [1, 1], "x": [0.0, 0.0], "y": [0.0, 0.0]})
+    places = pd.DataFrame({"place": ["cafe", "pub", "kiosk"], "x": [0.0, 1.0, 2.0], "y": [0.0, 0.0, 0.0]})
+    district = graph("cafe->Mall", "7->Mall", "pub->Harbour", "8->Harbour", "Mall->City", "kiosk->City")
+    got = replay(scoped(scenario(), district), fixes, places, engine=engine).timelines
+    assert set(zip(got["publication"], got["subscription"], strict=True)) == {("cafe", 7), ("kiosk", 7), ("pub", 8)}
+
+
+def third_parties() -> Scenario:
+    shop = region(location, position=column.position)
+    nearest = own.here.nearest(other.site, space=location, among="shops.site")
+    alone = ~own.here.within(5, any_region("shops.site"), space=location)
+    return Scenario(
+        [location],
+        [publications("shops", rows="places", regions={"site": shop})],
+        [
+            subscriptions("drivers", rows="fixes", regions={"here": shop}, filter=nearest),
+            subscriptions("lonely", rows="fixes", regions={"here": shop}, filter=alone),
+        ],
+    )
+
+
+FIXES = pd.DataFrame({"mobile": ["ann", "bob"], "t": [1, 1], "x": [0.0, 0.0], "y": [0.0, 0.0]})
+PLACES = pd.DataFrame({"place": ["near", "far"], "x": [1.0, 50.0], "y": [0.0, 0.0]})
+DISTRICTS = graph("ann->A", "far->A", "bob->B", "near->B", "far->B")
+
+
+def test_third_parties_that_are_invisible_do_not_count() -> None:
+    got = replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine="reference").timelines
+    pairs = set(zip(got["publication"], got["subscription"], strict=True))
+    assert pairs == {("far", "drivers/ann"), ("near", "drivers/bob"), ("far", "lonely/ann")}
+
+
+def test_an_interface_hides_third_parties_too() -> None:
+    made = DISTRICTS.with_edge("near", "B", output=interface())
+    got = replay(scoped(third_parties(), made), FIXES, PLACES, engine="reference").timelines
+    assert ("far", "drivers/bob") in set(zip(got["publication"], got["subscription"], strict=True))
+
+
+def test_engines_that_do_not_know_invisible_third_parties_say_so() -> None:
+    with pytest.raises(ScenarioError, match="third parties under a graph of scopes"):
+        replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine="local")
