@@ -263,20 +263,8 @@ class Broker:
             )
 
     def _merged(self, staged: Change | None, change: Change) -> Change:
-        """Two changes of one client at one instant: the last value counts; an end taken back is an update."""
-        if staged is None:
-            return change
-        begin, end = dict.fromkeys(staged.begin), dict.fromkeys(staged.end)
-        for name in change.end:
-            if name in begin and self._history_instance(Party(name, change.client)) is None:
-                del begin[name]  # it never was
-            else:
-                begin.pop(name, None)
-                end[name] = None
-        begin.update(dict.fromkeys(change.begin))
-        values = {**staged.values, **{k: v for k, v in change.values.items() if not is_null(v)}}
-        filters = {n: f for n, f in staged.filters.items() if n not in change.end}
-        return Change(change.client, values, tuple(begin), tuple(end), {**filters, **change.filters})
+        there = [name for name in change.end if self._history_instance(Party(name, change.client)) is not None]
+        return merged(staged, change, there)
 
     def _close_until(self, until: int) -> list[Message]:
         """Close every instant up to ``until`` at which something can change, in order."""
@@ -453,35 +441,64 @@ class Broker:
         begin: tuple[str, ...] = (),
         filters: Mapping[str, Filter] | None = None,
     ) -> Change:
-        for name, value in cells.items():
-            if isinstance(value, float) and value != value:
-                raise UpdateError(f"{name} is NaN; leave it out (or None) where it stays as it is")
-        values = {name: value for name, value in cells.items() if not is_null(value)}
-        readers = [p for p in self.scenario.populations if client.table in (p.table, p.profiles)]
-        known = frozenset().union(*(p.columns() for p in readers)) | {"x", "y", "z", "lon", "lat"}
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            raise UpdateError(f"no region reads the column {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
-        try:
-            self._place(values)
-        except (ScenarioError, TypeError, ValueError) as error:
-            raise UpdateError(str(error)) from None
-        return Change(client, values, begin=begin, filters=filters or {})
+        return checked(self.scenario, self.metric, client, cells, begin, filters)
 
-    def _place(self, values: dict[str, Any]) -> None:
-        """``position`` from the coordinates, checked."""
-        names = COORDINATES[self.metric]
-        if "position" in values:
-            values["position"] = shape(values["position"])
-        elif set(names) <= set(values):
-            values["position"] = point(values[names[0]], values[names[1]], values.get("z", 0.0))
-        place = values.get("position")
-        if (
-            place is not None
-            and self.metric == WGS84
-            and (max(map(abs, place.ys)) > 90 or max(map(abs, place.xs)) > 180)
-        ):
-            raise UpdateError(f"{place!r} lies outside the globe; a position is (lon, lat) in degrees")
+
+def merged(staged: Change | None, change: Change, there: Iterable[str]) -> Change:
+    """Two changes of one client at one instant: the last value counts; an end taken back is an update.
+
+    ``there`` names what the client had before the instant: only that can end.
+    """
+    if staged is None:
+        return change
+    begin, end = dict.fromkeys(staged.begin), dict.fromkeys(staged.end)
+    for name in change.end:
+        if name in begin and name not in there:
+            del begin[name]  # it never was
+        else:
+            begin.pop(name, None)
+            end[name] = None
+    begin.update(dict.fromkeys(change.begin))
+    values = {**staged.values, **{k: v for k, v in change.values.items() if not is_null(v)}}
+    filters = {n: f for n, f in staged.filters.items() if n not in change.end}
+    return Change(change.client, values, tuple(begin), tuple(end), {**filters, **change.filters})
+
+
+def checked(
+    scenario: Scenario,
+    metric: str,
+    client: Client,
+    cells: Mapping[str, Any],
+    begin: tuple[str, ...] = (),
+    filters: Mapping[str, Filter] | None = None,
+) -> Change:
+    """What cells bring to a client; an unknown column or a position that is none is refused."""
+    for name, value in cells.items():
+        if isinstance(value, float) and value != value:
+            raise UpdateError(f"{name} is NaN; leave it out (or None) where it stays as it is")
+    values = {name: value for name, value in cells.items() if not is_null(value)}
+    readers = [p for p in scenario.populations if client.table in (p.table, p.profiles)]
+    known = frozenset().union(*(p.columns() for p in readers)) | {"x", "y", "z", "lon", "lat"}
+    unknown = [name for name in values if name not in known]
+    if unknown:
+        raise UpdateError(f"no region reads the column {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
+    try:
+        _place(values, metric)
+    except (ScenarioError, TypeError, ValueError) as error:
+        raise UpdateError(str(error)) from None
+    return Change(client, values, begin=begin, filters=filters or {})
+
+
+def _place(values: dict[str, Any], metric: str) -> None:
+    """``position`` from the coordinates, checked."""
+    names = COORDINATES[metric]
+    if "position" in values:
+        values["position"] = shape(values["position"])
+    elif set(names) <= set(values):
+        values["position"] = point(values[names[0]], values[names[1]], values.get("z", 0.0))
+    place = values.get("position")
+    if place is not None and metric == WGS84 and (max(map(abs, place.ys)) > 90 or max(map(abs, place.xs)) > 180):
+        raise UpdateError(f"{place!r} lies outside the globe; a position is (lon, lat) in degrees")
 
 
 def _order(party: Party) -> tuple[str, str, Any]:

@@ -94,6 +94,14 @@ class History:
         self.instants: list[int] = []
         self._states: list[States] = []
 
+    @staticmethod
+    def of(scenario: Scenario, states: Mapping[int, States]) -> History:
+        """The history in which the clients were in these states after these instants."""
+        made = History(scenario)
+        made.instants = sorted(states)
+        made._states = [states[t] for t in made.instants]
+        return made
+
     def fork(self) -> History:
         """A history of its own that has the same past."""
         copy = History(self.scenario)
