@@ -82,9 +82,9 @@ class _Panel(folium.MacroElement):
         {% macro header(this, kwargs) %}
         <style>
           .workbench-panel { background: #fffffff2; padding: 8px 12px; border-radius: 4px; max-width: 270px;
-            max-height: calc(100vh - 330px); min-height: 90px; overflow: auto; font: 13px/1.4 system-ui, sans-serif;
+            max-height: calc(100vh - 330px); overflow: auto; font: 13px/1.4 system-ui, sans-serif;
             color: #222; box-shadow: 0 1px 4px #0006; overflow-wrap: anywhere; }
-          @media (max-width: 999px) { .workbench-panel { max-height: calc(100vh - 150px); } }
+          @media (max-width: 999px) { .workbench-panel { max-height: calc(100vh - 150px); max-width: 210px; } }
           .workbench-panel h1 { font-size: 15px; margin: 0 0 4px; }
           .workbench-panel p { margin: 0 0 4px; }
           .workbench-panel .note { color: #8a3b00; }

@@ -209,6 +209,7 @@ def _instants(seen: Scene, at: Any) -> Any:
 def _time_axis(ax: Axes, seen: Scene) -> None:
     if seen.times.integers:
         ax.set_xlabel("t")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         locator = dates.AutoDateLocator(tz=seen.times.zone)
         ax.xaxis.set_major_locator(locator)
@@ -245,7 +246,7 @@ def _bars(ax: Axes, seen: Scene) -> None:
         begin, finish = _instants(seen, [line.began, end])
         ax.broken_barh([(begin, finish - begin)], (row - 0.4, 0.8), facecolors=MATCH)
     ax.set_yticks(range(len(rows)), [plain(f"{_short(p)} → {_short(s)}") for p, s in rows], fontsize=7)
-    ax.invert_yaxis()
+    ax.set_ylim(max(5.5, len(rows) - 0.5), -0.5)
     left = f", the first {MAX_BARS} of {len(pairs):,} pairs" if len(pairs) > MAX_BARS else ""
     ax.set_title(f"How long: timelines [tau, pi){left}", loc="left", fontsize=10)
     _time_axis(ax, seen)
