@@ -44,7 +44,8 @@ def places_of(draw: Random, metric: str) -> pd.DataFrame:
             f"LINESTRING ({x} {y}, {x + side} {y + side})",
         ]
         step_m = 1.0 if metric == "planar" else 111.19492664455873
-        rows.append({"place": f"p{n}", "geometry": draw.choice(kinds), "radius_m": draw.choice([None, step_m, 2 * step_m])})
+        radius_m = draw.choice([None, step_m, 2 * step_m])
+        rows.append({"place": f"p{n}", "geometry": draw.choice(kinds), "radius_m": radius_m})
     return pd.DataFrame(rows)
 
 
@@ -86,7 +87,8 @@ def test_publications_may_move_and_subscriptions_stay(tmp_path: Path) -> None:
     fixes.to_parquet(tmp_path / "fixes.parquet", index=False)
     assert direct.run(scenario, tmp_path / "fixes.parquet", places) is not None
     judge = replay(scenario, fixes, places, engine="reference")
-    assert_frame_equal(replay(scenario, tmp_path / "fixes.parquet", places).timelines, judge.timelines, check_exact=True)
+    asked = replay(scenario, tmp_path / "fixes.parquet", places)
+    assert_frame_equal(asked.timelines, judge.timelines, check_exact=True)
 
 
 UNUSUAL = {
@@ -111,6 +113,7 @@ def test_unusual_fixes_take_the_general_way(what: str, tmp_path: Path) -> None:
 
 def test_places_that_change_take_the_general_way(tmp_path: Path) -> None:
     fixes = fixes_of(Random(1), "planar", [1, 2], False)
-    places = pd.DataFrame({"place": ["a", "a"], "t": [3, 9], "op": ["add", "remove"], "x": [2.0, None], "y": [2.0, None]})
+    places = pd.DataFrame({"place": ["a", "a"], "t": [3, 9], "op": ["add", "remove"]})
+    places["x"] = places["y"] = [2.0, None]
     fixes.to_parquet(tmp_path / "fixes.parquet", index=False)
     assert direct.run(proximity.scenario(2), tmp_path / "fixes.parquet", places) is None

@@ -1,8 +1,8 @@
 """Candidates: the pairs of clients that can match at all, found with an index over one of the two sides.
 
-For a relation in a space with a position the two shapes must come near each other: their boxes, grown by the radii and the
-distance asked for, share a cell of a grid. The grid hashes cells (and slices of time, where both sides move), so that it is as
-small as the boxes that it holds. Boxes are grown a little more than needed: an index may only prune.
+For a relation in a space with a position the two shapes must come near each other: their boxes, grown by the radii
+and the distance asked for, share a cell of a grid. The grid hashes cells (and slices of time, where both sides move),
+so that it is as small as the boxes that it holds. Boxes are grown a little more than needed: an index may only prune.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ def _met(sides: list, metric: str, until: int) -> tuple[np.ndarray, np.ndarray]:
         outside = (ranges[1] < 0) | (ranges[3] < 0) | (ranges[0] > top[0]) | (ranges[2] > top[1])
         ranges = [np.clip(r, 0, top[k // 2]) for k, r in enumerate(ranges)]
         ranges[1] = np.where(outside, ranges[0] - 1, ranges[1])
-        cells.append(kernels.Boxes(*ranges, *_sliced(stream, chosen, slices, until)))
+        x_min, x_max, y_min, y_max = ranges
+        cells.append(kernels.Boxes(x_min, x_max, y_min, y_max, *_sliced(stream, chosen, slices, until)))
     index, probes = cells[few], cells[1 - few]
     mask = 2 ** max(4, math.ceil(math.log2(kernels._entries(index) + 1))) - 1
     asking, answering = kernels.met(probes, index, *kernels.buckets(index, mask), mask)

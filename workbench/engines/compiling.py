@@ -1,9 +1,9 @@
 """Numba, with compiled code kept on disk.
 
-`compiled` is ``numba.njit`` without fast-math, its result kept in a folder of the user: under ``WORKBENCH_CACHE``, the
-user's cache, else a temporary folder. Numba looks only at the file of the function itself to see whether kept code is
-stale, while kernels stand on the functions of `workbench.geometry`; so the folder's name carries a digest of that file, and
-a change to it starts a new one.
+`compiled` is ``numba.njit`` without fast-math, its result kept in a folder of the user: under ``WORKBENCH_CACHE``,
+the user's cache, else a temporary folder. Numba looks only at the file of the function itself to see whether kept
+code is stale, while kernels stand on the functions of `workbench.geometry`; so the folder's name carries a digest of
+that file, and a change to it starts a new one.
 
 `compiled_from` compiles plain functions that call one another, such as those of `workbench.geometry`, as they stand.
 """
@@ -50,17 +50,16 @@ def folder() -> Path:
 _FOLDER = folder()
 
 
-def compiled(function: Callable[..., Any] | None = None, *, parallel: bool = False, inline: str = "never") -> Any:
+def compiled(function: Callable[..., Any]) -> Any:
     """The function compiled, without fast-math, kept on disk."""
-    if function is None:
-        return lambda given: compiled(given, parallel=parallel, inline=inline)
     # The folder is asked for when a function is decorated; other users of Numba keep theirs.
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_FOLDER)
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(_FOLDER)
     try:
-        return numba.njit(cache=True, nogil=True, parallel=parallel, inline=inline, error_model="numpy")(function)
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def compiled_from(functions: Iterable[Callable[..., Any]]) -> dict[str, Any]:
@@ -68,7 +67,8 @@ def compiled_from(functions: Iterable[Callable[..., Any]]) -> dict[str, Any]:
     done: dict[str, Any] = {}
     for function in functions:
         assert isinstance(function, FunctionType)
-        copy = FunctionType(function.__code__, {**function.__globals__, **done}, function.__name__, function.__defaults__)
+        around = {**function.__globals__, **done}
+        copy = FunctionType(function.__code__, around, function.__name__, function.__defaults__)
         copy.__module__ = function.__module__
         copy.__qualname__ = function.__qualname__
         done[function.__name__] = compiled(copy)

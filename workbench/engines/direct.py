@@ -1,13 +1,13 @@
 """The direct way: from Parquet columns to timelines, without a table in between.
 
-For the commonest shape of a scenario, mobiles as points against places that stay where they are, with one spatial match as the
-whole filter (`proximity`). The fixes are read row group by row group; for each mobile a short list says which places it is in
-and since when, and a fix only changes that list. A grid over the places tells which can hold; where a cell lies
-wholly inside a place, nothing needs to be computed.
+For the commonest shape of a scenario, mobiles as points against places that stay where they are, with one spatial
+match as the whole filter (`proximity`). The fixes are read row group by row group; for each mobile a short list says
+which places it is in and since when, and a fix only changes that list. A grid over the places tells which can hold;
+where a cell lies wholly inside a place, nothing needs to be computed.
 
-It asks only that the instants of each mobile rise along the file: data in the order of time will do, and so will data sorted by
-mobile. `run` gives None for everything else (other filters, attributes that change, removals, repeated instants, nulls,
-anything that would be an error): then the general way is taken, which knows all the rules.
+It asks only that the instants of each mobile rise along the file: data in the order of time will do, and so will data
+sorted by mobile. `run` gives None for everything else (other filters, attributes that change, removals, repeated
+instants, nulls, anything that would be an error): then the general way is taken, which knows all the rules.
 """
 
 from __future__ import annotations
@@ -194,12 +194,11 @@ def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ig
             item, whole = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.bool_)
         fill = offsets.copy()
         for j in range(len(totals)):
-            for cx in range(
-                max(0, int(math.floor((box[0, j] - x0) / ax))), min(columns, int(math.floor((box[1, j] - x0) / ax)) + 1)
-            ):
-                for cy in range(
-                    max(0, int(math.floor((box[2, j] - y0) / ay))), min(rows, int(math.floor((box[3, j] - y0) / ay)) + 1)
-                ):
+            # The boxes begin at x0, y0 or after, so that cutting off the fraction is rounding down.
+            left, right = int((box[0, j] - x0) / ax), int((box[1, j] - x0) / ax)
+            lower, upper = int((box[2, j] - y0) / ay), int((box[3, j] - y0) / ay)
+            for cx in range(left, min(columns - 1, right) + 1):
+                for cy in range(lower, min(rows - 1, upper) + 1):
                     slack_x, slack_y = 1e-9 * (abs(x0) + ax * columns), 1e-9 * (abs(y0) + ay * rows)
                     x_low, x_high = x0 + cx * ax - slack_x, x0 + (cx + 1) * ax + slack_x
                     y_low, y_high = y0 + cy * ay - slack_y, y0 + (cy + 1) * ay + slack_y
@@ -318,7 +317,7 @@ def crossings(  # type: ignore[no-untyped-def]
             if gone:
                 ended[n, 0], ended[n, 1], ended[n, 2], ended[n, 3] = inside[m, i], m, since[m, i], now
                 n += 1
-        # The new list takes over the beginnings of what stays; from its end, so that none is overwritten before its turn.
+        # The new list takes over the beginnings of what stays.
         starts = np.empty(64, np.int64)
         for h in range(k):
             starts[h] = now
@@ -330,6 +329,10 @@ def crossings(  # type: ignore[no-untyped-def]
             since[m, h] = starts[h]
         count[m] = k
     return 0, ended[:n].copy()
+
+
+def _share(arguments: tuple[Any, ...]) -> tuple[int, np.ndarray]:
+    return crossings(*arguments)  # type: ignore[no-any-return]
 
 
 class Unusual(Exception):
@@ -359,7 +362,7 @@ class Inside(NamedTuple):
     """Which places each mobile is in, and since when."""
 
     latest: np.ndarray
-    count: np.ndarray
+    held: np.ndarray
     places: np.ndarray
     since: np.ndarray
 
@@ -375,9 +378,9 @@ class Inside(NamedTuple):
     def grown(self, mobiles: int) -> Inside:
         """Room for more mobiles."""
         new = Inside.of(mobiles)
-        size = len(self.count)
-        for name in ("latest", "count", "places", "since"):
-            getattr(new, name)[:size] = getattr(self, name)
+        size = len(self.held)
+        for mine, yours in zip(new, self, strict=True):
+            mine[:size] = yours
         return new
 
 
@@ -498,6 +501,8 @@ class Outcome(NamedTuple):
     counts: dict[str, int]
     data: tables.Inputs
     until: int
+    fixes: int
+    """how many were read"""
 
 
 def run(
@@ -555,13 +560,11 @@ def _replayed(
         for batch in source.batches():
             if not len(batch.t):
                 continue
-            if source.text and len(source.ids) > len(inside.count):
+            if source.text and len(source.ids) > len(inside.held):
                 inside = inside.grown(2 * len(source.ids))
             places = (grid, column.shapes, totals, bounds, geodesic)
-            jobs = [
-                pool.submit(crossings, *batch, source.base, instants.until, share, shares, *places, *inside)
-                for share in range(shares)
-            ]
+            fixes: tuple[Any, ...] = (*batch, source.base, instants.until)
+            jobs = [pool.submit(_share, (*fixes, share, shares, *places, *inside)) for share in range(shares)]
             instants.add(batch.t)
             rows += len(batch.t)
             for job in jobs:
@@ -569,8 +572,9 @@ def _replayed(
                 if state != GOOD:
                     raise Unusual
                 ended.append(lines)
-    names = np.array(source.ids, dtype=object) if source.text else np.arange(len(inside.count)) + source.base
-    timelines = _table(np.concatenate([np.empty((0, 4), np.int64), *ended]), _running(inside), shape, stream, names, data)
+    names = np.array(source.ids, dtype=object) if source.text else np.arange(len(inside.held)) + source.base
+    done = np.concatenate([np.empty((0, 4), np.int64), *ended])
+    timelines = _table(done, _running(inside), shape, stream, names, data)
     still = data.tables["places"].counts
     counts = {
         "rows_in": rows + still["rows_in"],
@@ -578,13 +582,13 @@ def _replayed(
         "rows_set_aside": still["rows_set_aside"],
         "instants": instants.count(),
     }
-    return Outcome(timelines, counts, data, instants.last if until is None else until)
+    return Outcome(timelines, counts, data, instants.last if until is None else until, rows)
 
 
 def _running(inside: Inside) -> np.ndarray:
     """What has not ended."""
-    mobile = np.repeat(np.arange(len(inside.count)), inside.count)
-    slot = np.arange(len(mobile)) - np.repeat(np.cumsum(inside.count) - inside.count, inside.count)
+    mobile = np.repeat(np.arange(len(inside.held)), inside.held)
+    slot = np.arange(len(mobile)) - np.repeat(np.cumsum(inside.held) - inside.held, inside.held)
     return np.stack(
         [inside.places[mobile, slot], mobile, inside.since[mobile, slot], np.zeros(len(mobile))], axis=1
     ).astype(np.int64)

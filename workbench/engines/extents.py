@@ -1,9 +1,9 @@
 """Extents in columns: what the regions of a population leave of one dimension, one element a version.
 
 Three forms: `Numbers` (one interval each), `Positions` (shapes) and `Coded` (anything else: a code and the distinct
-extents of the model). The set operations below take two columns and, for each pair asked for, an element of either.
-A pair of shapes whose relation the model cannot decide is not refused at once: nobody may need the answer. `assuming` notes
-the refusal and goes on with a given answer; whoever asks compares what follows from yes and from no.
+extents of the model). The set operations below take two columns and, for each pair asked for, an element of either. A
+pair of shapes whose relation the model cannot decide is not refused at once: nobody may need the answer. `assuming`
+notes the refusal and goes on with a given answer; whoever asks compares what follows from yes and from no.
 
 Intervals are compared with the same signs as `workbench.model.extents`, shapes by the kernels; whatever has no
 columnar form is asked of the model itself, once for each distinct pair.
@@ -91,8 +91,9 @@ class Positions:
     def take(self, index: np.ndarray) -> Positions:
         """Some of them."""
         s = self.shapes
-        taken = (array[index] for array in (s.kind, s.x, s.y, s.z, s.radius, s.chain))
-        return Positions(self.present[index], kernels.Shapes(*taken, s.xs, s.ys, s.rings, s.first), self.skeletons)
+        kind, x, y, z, radius, chain = (array[index] for array in s[:6])
+        taken = s._replace(kind=kind, x=x, y=y, z=z, radius=radius, chain=chain)
+        return Positions(self.present[index], taken, self.skeletons)
 
     def extent(self, key: int) -> Extent:
         s = self.shapes

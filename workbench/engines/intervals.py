@@ -1,8 +1,8 @@
 """Sets of instants, many at once.
 
-A filter over time denotes a set of instants, so ``&``, ``|``, ``~`` are intersection, union and complement. Here such a
-set is a list of intervals ``[start, end)`` of ticks, in order, apart from each other; `Sets` holds one set for each *lane*
-(a pair, a client), one lane after another: lane i owns the intervals ``offsets[i] <= j < offsets[i + 1]``.
+A filter over time denotes a set of instants, so ``&``, ``|``, ``~`` are intersection, union and complement. Here such
+a set is a list of intervals ``[start, end)`` of ticks, in order, apart from each other; `Sets` holds one set for each
+*lane* (a pair, a client), one lane after another: lane i owns the intervals ``offsets[i] <= j < offsets[i + 1]``.
 
 `Visits` has the same form but its intervals may overlap: the matches of a region with many others.
 """
@@ -361,7 +361,7 @@ def compared(
 ) -> Sets:
     """Where ``speed * now + fixed + Σ factor * latest event op bound``.
 
-    ``instants`` gives, for each tau or pi, the offsets of the lanes, the ordered instants of its events, and its factor.
+    ``instants`` gives, for each tau or pi, the offsets of the lanes, the ordered instants of its events, its factor.
     What never happened is minus infinity; where infinities cancel out nothing holds.
 
     >>> offsets, entered = np.array([0, 1]), np.array([10])
@@ -394,7 +394,9 @@ def ends(visits: Visits) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def _aggregated(offsets, start, end, last, window, function, tau, pi, op, bound):  # type: ignore[no-untyped-def]
+def _aggregated(  # type: ignore[no-untyped-def]
+    offsets, start, end, last, window, function, tau, pi, op, bound
+):
     lanes = len(offsets) - 1
     values = tau * start + pi * end
     before = np.zeros(len(start) + 1, np.int64)

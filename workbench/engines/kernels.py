@@ -1,8 +1,8 @@
 """Kernels: the functions of `workbench.geometry`, compiled as they stand, and loops over them.
 
-Nothing here is arithmetic of its own: how two shapes lie to each other is asked of the compiled functions in the same order
-of cases as in `workbench.model.shapes`. What that file decides with shapely, or refuses, is answered `ASK`: the caller
-then asks the model itself.
+Nothing here is arithmetic of its own: how two shapes lie to each other is asked of the compiled functions in the same
+order of cases as in `workbench.model.shapes`. What that file decides with shapely, or refuses, is answered `ASK`: the
+caller then asks the model itself.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def overlay(first, second, a_off, a_start, a_end, b_off, b_start, b_end):  # typ
 
 @compiled
 def nearest(start, end, slot, value, slots, k):  # type: ignore[no-untyped-def]
-    """When each slot is among the k nearest (ties included): intervals of slots, from the times at which each has a value."""
+    """When each slot is among the k nearest, ties included: intervals of slots, from the values of slots over time."""
     order = np.argsort(start)
     times = np.unique(np.concatenate((start, end)))
     now = np.full(slots, np.inf)
@@ -305,7 +305,7 @@ def nearest(start, end, slot, value, slots, k):  # type: ignore[no-untyped-def]
             if matches and since[s] == never:
                 since[s] = t
             elif not matches and since[s] != never:
-                out_slot.append(s)
+                out_slot.append(np.int64(s))
                 out_start.append(since[s])
                 out_end.append(t)
                 since[s] = never

@@ -1,9 +1,10 @@
 """The local engine: vectorised and indexed, in this process.
 
 1. Every population becomes a `Stream` of versions (`streams`).
-2. For each publication and subscription population a driving part of the filters gives candidate pairs (`candidates`); a filter
-   without an indexable part runs over all pairs, with a warning that says how many.
-3. Atoms are evaluated over the segments of candidate pairs, the rest is interval algebra (`lowering`), some pairs at a time.
+2. For each publication and subscription population a driving part of the filters gives candidate pairs
+   (`candidates`); a filter without an indexable part runs over all pairs, with a warning that says how many.
+3. Atoms are evaluated over the segments of candidate pairs, the rest is interval algebra (`lowering`), some pairs at
+   a time.
 4. What both filters accept is split into timelines.
 
 Histories of third parties come from the same index, once for each client of the side that asks.
@@ -13,17 +14,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from workbench.engines import candidates, extents, intervals, kernels, relating
-from workbench.engines.intervals import FOREVER, Sets, Visits
+from workbench.engines.intervals import Sets, Visits
 from workbench.engines.lowering import (
-    OPPOSITE,
     Evaluation,
     Lanes,
     Ref,
@@ -32,6 +32,7 @@ from workbench.engines.lowering import (
     lanes_of_meetings,
     lanes_of_pairs,
     lanes_of_side,
+    within,
 )
 from workbench.engines.streams import Stream, streams
 from workbench.model.clock import Clock
@@ -141,7 +142,8 @@ class Local:
         narrowed = relating.among(third.among, self.stream(other[0]).regions[other[1]], self.data.metric)
         found = []
         for part in chunks(keys, one, two):
-            lanes = lanes_of_pairs({"left": one, "right": two}, {"left": part // two.clients, "right": part % two.clients})
+            clients = {"left": part // two.clients, "right": part % two.clients}
+            lanes = lanes_of_pairs({"left": one, "right": two}, clients)
             i, j = lanes.versions["left"], lanes.versions["right"]
             flags = narrowed[i if match.left is third else j]
             asked = np.flatnonzero(flags)
@@ -150,12 +152,38 @@ class Local:
                 match.relation, r1, i[asked], r2, j[asked], match.space, self.data.metric
             )
             sets = lanes.true(flags)
+            visible = self.visible(lanes, "left" if match.left is third else "right", left[0], right[0])
+            if visible is not None:
+                sets = intervals.intersection(sets, visible)
             owner = lanes.clients["right" if match.left is third else "left"]
             found.append((owner[sets.lanes], sets.start, sets.end))
         count = self.stream(known[0]).clients
         owner, start, end = (np.concatenate([np.empty(0, np.int64), *(f[k] for f in found)]) for k in range(3))
         flat = Sets(np.arange(len(start) + 1), start, end)
         return intervals.together(flat, owner, count)
+
+    def visible(self, lanes: Lanes, third: str, left: str, right: str) -> Sets | None:
+        """When the one who looks may see the third party, lane by lane; None where everybody is seen."""
+        scenario = self.data.scenario
+        if not scenario.visibility:
+            return None
+        populations = {"left": scenario.population(left), "right": scenario.population(right)}
+        own, other = (third, "left" if third == "right" else "right")
+        if populations[own].role == SUBSCRIPTION:
+            own, other = other, own
+        alike = populations[own].role == populations[other].role
+        filter_ = scenario.visibility["" if alike else populations[own].name]
+        # Two of one role look at each other as a publication and a subscription do.
+        sides = Sides(self, {PUBLICATION: populations[own].name, SUBSCRIPTION: populations[other].name})
+        turned = replace(
+            lanes,
+            clients={PUBLICATION: lanes.clients[own], SUBSCRIPTION: lanes.clients[other]},
+            versions={PUBLICATION: lanes.versions[own], SUBSCRIPTION: lanes.versions[other]},
+        )
+        said = intervals.nothing(lanes.count)
+        for binding in scenario.bindings(filter_, populations[other]):
+            said = intervals.union(said, Evaluation(sides, turned, View(PUBLICATION, binding)).sets(filter_))
+        return said
 
     def neighbours(self, match: Match, left: tuple[str, str], right: tuple[str, str]) -> tuple[np.ndarray, Sets]:
         """The pairs of clients that ever are nearest neighbours, and when."""
@@ -177,7 +205,8 @@ class Local:
             stream = self.stream(source.population)
             if (source.population, source.region) == right:
                 mine = base
-            pieces.append((source, stream, relating.among(source, stream.regions[source.region], self.data.metric), base))
+            narrowed = relating.among(source, stream.regions[source.region], self.data.metric)
+            pieces.append((source, stream, narrowed, base))
             base += stream.clients
         width = self.stream(right[0]).clients
         if mine < 0:
@@ -190,6 +219,9 @@ class Local:
                     others = others[others != client]
                 clients = {"left": np.full(len(others), client), "right": others}
                 lanes = lanes_of_pairs({"left": one, "right": stream}, clients)
+                visible = self.visible(lanes, "right", left[0], source.population)
+                if visible is not None:
+                    lanes = within(lanes, visible)
                 i, j = lanes.versions["left"], lanes.versions["right"]
                 value = relating.closeness(
                     r1, i, stream.regions[source.region], j, match.space, self.data.metric
@@ -261,8 +293,8 @@ class Sides:
                     return None
                 if isinstance(node.relation, Nearest):
                     return self._turned(self.neighbours(node, left, right)[0], left), repr(node)
-                keys = self.local.near(node, self.of(left), self.of(right))
-                return None if keys is None else (self._turned(keys, left), repr(node))
+                near = self.local.near(node, self.of(left), self.of(right))
+                return None if near is None else (self._turned(near, left), repr(node))
         return None
 
     def driver(self, node: Filter, view: View) -> Match | None:
@@ -347,8 +379,11 @@ def _pairs(local: Local, publications: Population, subscriptions: Population) ->
             count += lanes.count
             found.append(_accepted(sides, lanes, filters))
     else:
-        for lanes, driver, count in _pairs_of_clients(sides, filters, whole):
-            found.append(_accepted(sides, lanes, filters))
+        keys, driver = _candidates(sides, filters, whole)
+        count = len(keys)
+        for part in chunks(keys, first, second):
+            clients = {PUBLICATION: part // second.clients, SUBSCRIPTION: part % second.clients}
+            found.append(_accepted(sides, lanes_of_pairs(sides.streams, clients), filters))
     if publications.transient:
         found = [_events(first, *lines) for lines in found]
     return found, Step(publications.name, subscriptions.name, driver, count, whole)
@@ -365,22 +400,19 @@ def _drivers(sides: Sides, filters: Filters) -> list[tuple[Match, View]]:
     return []
 
 
-def _pairs_of_clients(sides: Sides, filters: Filters, whole: int) -> Iterator[tuple[Lanes, str, int]]:
-    """Candidate pairs over their whole common lifetime."""
+def _candidates(sides: Sides, filters: Filters, whole: int) -> tuple[np.ndarray, str]:
+    """Candidate pairs, to be looked at over their whole common lifetime, and what found them."""
     first, second = sides.streams[PUBLICATION], sides.streams[SUBSCRIPTION]
     driven = _driver(sides, filters)
     if driven is None:
         warnings.warn(
-            f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an index could serve: "
-            f"all {whole:,} pairs are looked at",
+            f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an index "
+            f"could serve: all {whole:,} pairs are looked at",
             UserWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
         driven = candidates.everybody(first.clients, second.clients), "all pairs"
-    keys = sides.local.different(driven[0], first, second)
-    for part in chunks(keys, first, second):
-        clients = {PUBLICATION: part // second.clients, SUBSCRIPTION: part % second.clients}
-        yield lanes_of_pairs(sides.streams, clients), driven[1], len(keys)
+    return sides.local.different(driven[0], first, second), driven[1]
 
 
 def _accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
@@ -403,9 +435,8 @@ def _accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
 
 def _events(stream: Stream, p: np.ndarray, s: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, ...]:
     """Timelines of transient publications cut where one event follows another."""
-    lives = Lanes({}, stream.offsets, stream.start, stream.end, {})
-    offsets, a, b, line, version = kernels.overlay(
-        np.arange(len(p)), p, np.arange(len(p) + 1), start, end, lives.offsets, lives.start, lives.end
+    _, a, b, line, version = kernels.overlay(
+        np.arange(len(p)), p, np.arange(len(p) + 1), start, end, stream.offsets, stream.start, stream.end
     )
     if not len(line):
         return p, s, start, end
@@ -429,7 +460,7 @@ def _lines(local: Local, found: list[tuple[Population, Population, tuple[np.ndar
         ended = np.where(over, 0, -1)
         gone = ~intervals.contains(first.life, p, pi)
         if publications.transient:
-            gone |= np.ones(len(p), bool) & _follows(first, p, pi)
+            gone |= _follows(first, p, pi)
         ended[over & gone] = 1
         ended[over & ~intervals.contains(second.life, s, pi)] = 2
         one, two = names[PUBLICATION][0][publications.name], names[SUBSCRIPTION][0][subscriptions.name]
@@ -448,7 +479,7 @@ def _follows(stream: Stream, p: np.ndarray, t: np.ndarray) -> np.ndarray:
     return intervals.contains(Sets(offsets, start, start + 1), p, t)
 
 
-def _names(local: Local, populations: tuple[Population, ...]) -> tuple[dict[str, int], np.ndarray]:
+def _names(local: Local, populations: Sequence[Population]) -> tuple[dict[str, int], np.ndarray]:
     """What one side's clients are called in tables, and where each population's begin."""
     starts, listed = {}, []
     at = 0
@@ -507,7 +538,8 @@ def _ids(names: np.ndarray, index: np.ndarray) -> pd.Series:
     used = names[index]
     if names.dtype.kind == "i" and len(index):
         return pd.Series(used)
-    kinds = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in names[np.flatnonzero(np.bincount(index, minlength=len(names)))]]
+    seen = names[np.flatnonzero(np.bincount(index, minlength=len(names)))]
+    kinds = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in seen]
     return pd.Series(used.astype(np.int64) if kinds and all(kinds) else used.astype(object))
 
 
@@ -545,6 +577,3 @@ def _replayed(data: Inputs, until: int, by_name: dict[str, Stream]) -> tuple[pd.
             steps.append(step)
             found += [(publications, subscriptions, line) for line in lines]
     return _lines(local, found), Plan(tuple(steps))
-
-
-__all__ = ["FOREVER", "OPPOSITE", "Plan", "Step", "run"]

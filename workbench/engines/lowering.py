@@ -1,12 +1,13 @@
 """Lowering: a filter as atoms and an interval algebra over their histories.
 
-Under one binding a filter is a tree over *atoms*: relations of two regions, constraints on dimensions. Between two updates an atom
-does not change, so over the segments of a pair (where a version of the one side meets a version of the other) it is a row
-of truth values, and ``& | ~`` are theirs. Where time comes in, truth values become sets of instants: ``held`` and ``latch`` are
-operations on sets, ``now - tau(...) > c`` is a set because tau is a step function, and so is an aggregate over visits.
+Under one binding a filter is a tree over *atoms*: relations of two regions, constraints on dimensions. Between two
+updates an atom does not change, so over the segments of a pair (where a version of the one side meets a version of
+the other) it is a row of truth values, and ``& | ~`` are theirs. Where time comes in, truth values become sets of
+instants: ``held`` and ``latch`` are operations on sets, ``now - tau(...) > c`` is a set because tau is a step
+function, and so is an aggregate over visits.
 
-A *lane* is a pair, or one client where a history belongs to one side alone (``own.a m own.b``, ``own.a m any_region``): those
-histories are computed once for each client, over its own lifetime, and handed to its pairs.
+A *lane* is a pair, or one client where a history belongs to one side alone (``own.a m own.b``, ``own.a m
+any_region``): those histories are computed once for each client, over its own lifetime, and handed to its pairs.
 
 An engine says how histories of third parties and nearest neighbours are found (`Atoms`); everything else is here.
 """
@@ -84,7 +85,7 @@ def is_plain(node: Filter) -> bool:
 
 
 def is_timeless(node: Filter, view: View) -> bool:
-    """Whether a pair's truth at an instant does not depend on its own past: only on the present and on others' histories.
+    """Whether a pair's truth at an instant depends only on the present and on others' histories, not on its own past.
 
     Then whatever lies outside a part that must hold need not be looked at.
     """
@@ -148,6 +149,13 @@ def lanes_of_meetings(streams: Mapping[str, Stream], versions: Mapping[str, np.n
     return Lanes(clients, np.append(first, len(order)), start, end, {one: i, two: j})
 
 
+def within(lanes: Lanes, sets: Sets) -> Lanes:
+    """The same lanes, their segments cut down to sets of instants."""
+    each = np.arange(lanes.count)
+    offsets, start, end, segment, _ = kernels.overlay(each, each, lanes.offsets, lanes.start, lanes.end, *sets)
+    return Lanes(lanes.clients, offsets, start, end, {role: v[segment] for role, v in lanes.versions.items()})
+
+
 def lanes_of_side(role: str, stream: Stream) -> Lanes:
     """The lanes of the clients of one side."""
     versions = np.arange(len(stream.start))
@@ -157,9 +165,14 @@ def lanes_of_side(role: str, stream: Stream) -> Lanes:
 class Atoms(Protocol):
     """What an engine knows about the two populations at hand."""
 
-    clock: Clock
-    metric: str
-    streams: Mapping[str, Stream]
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def metric(self) -> str: ...
+
+    @property
+    def streams(self) -> Mapping[str, Stream]: ...
 
     def thirds(self, match: Match, known: Ref) -> Visits:
         """For each client of the known region's side, its matches with regions of third parties."""

@@ -33,7 +33,9 @@ class Regions:
         own = dict(self.space.dimensions).get(dimension)
         if dimension in self.columns and (kind is None or kind == own):
             return self.columns[dimension]
-        return extents.constant((kind or own).domain, self.length, present=False)
+        whole = own if kind is None else kind
+        assert whole is not None
+        return extents.constant(whole.domain, self.length, present=False)
 
     def valid_in(self, space: Space) -> np.ndarray:
         """Whether each constrains a dimension of the space."""
@@ -122,7 +124,10 @@ def among(regions: Named, where: Regions, metric: str) -> np.ndarray:
 # -- functions of the user's own -----------------------------------------------------------------------------
 
 
-def _applied(name: str, r1: Regions, i1: np.ndarray, r2: Regions, i2: np.ndarray, space: Space, assumed: float) -> np.ndarray:
+def _applied(
+    name: str, r1: Regions, i1: np.ndarray, r2: Regions, i2: np.ndarray, space: Space, assumed: float
+) -> np.ndarray:
+    """What a function of the user's own says of each pair."""
     fit = np.ones(len(i1), bool)
     for r, i in ((r1, i1), (r2, i2)):
         for d, kind in space.dimensions:
@@ -131,11 +136,11 @@ def _applied(name: str, r1: Regions, i1: np.ndarray, r2: Regions, i2: np.ndarray
     if not fit.all():
         strange = int(np.flatnonzero(~fit)[0])
         dimension, kind = space.dimensions[0]
-        shown = [column.extent(int(column.keys(i[strange : strange + 1])[0])) for column, i in (
-            (r1.column(dimension, kind), i1), (r2.column(dimension, kind), i2))]
+        both = ((r1.column(dimension, kind), i1), (r2.column(dimension, kind), i2))
+        shown = [column.extent(int(column.keys(i[strange : strange + 1])[0])) for column, i in both]
         error = ScenarioError(
-            f"a function of the user's own takes intervals, points, discs and single values; dimension {dimension!r} has "
-            f"{shown[0]!r} and {shown[1]!r}"
+            f"a function of the user's own takes intervals, points, discs and single values; "
+            f"dimension {dimension!r} has {shown[0]!r} and {shown[1]!r}"
         )
         said[~fit] = assumed if extents.refused(error) else np.nan
     asked = np.flatnonzero(fit)

@@ -1,8 +1,8 @@
 """Streams: the publications or subscriptions of a population as step functions, in columns.
 
-A client keeps its last position and attributes until the next update (see `workbench.model.history`, whose rules are followed
-here over whole tables at once). A *version* is what holds from one update to the next: ``[start, end)``. The versions of one
-client stand one after another, in order; where it does not exist there is a gap.
+A client keeps its last position and attributes until the next update (see `workbench.model.history`, whose rules are
+followed here over whole tables at once). A *version* is what holds from one update to the next: ``[start, end)``. The
+versions of one client stand one after another, in order; where it does not exist there is a gap.
 
 * An update or removal of what does not exist is set aside and counted.
 * A null cell keeps the last value, back to where the client last came to be there for somebody.
@@ -179,8 +179,9 @@ class Steps:
         if len(lost):
             row = self.rows.frame.iloc[self.index[lost[0]]]
             raise DataError(
-                f"{self.rows.table}: {KEYS.get(self.rows.table, 'id')} {row['id']!r} has no position at t = {row['t']}; null "
-                "coordinates are allowed only where op = 'update' (`workbench ingest` sets such rows aside)"
+                f"{self.rows.table}: {KEYS.get(self.rows.table, 'id')} {row['id']!r} has no position "
+                f"at t = {row['t']}; null coordinates are allowed only where op = 'update' "
+                "(`workbench ingest` sets such rows aside)"
             )
 
 
@@ -197,8 +198,8 @@ def _joined(owner, start, end, offsets, at):  # type: ignore[no-untyped-def]
         while True:
             until = min(end[i], at[k]) if k < high else end[i]
             if since < until:
-                row.append(i)
-                profile.append(k - 1 if k > low else -1)
+                row.append(np.int64(i))
+                profile.append(np.int64(k - 1 if k > low else -1))
                 begin.append(since)
                 finish.append(until)
             if until == end[i]:
@@ -238,7 +239,7 @@ class Cells:
     def _of(self, steps: Steps, row: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
         column = steps.rows.frame[name]
         given = column.to_numpy()[steps.index]
-        if given.dtype == object or not (given.dtype.kind in "iuf"):
+        if given.dtype.kind not in "iuf":
             given = column.astype(object).to_numpy()[steps.index]
         elif given.dtype.kind in "iu":
             given = given.astype(object) if len(given) and np.abs(given).max() > 2**53 else given.astype(np.float64)
@@ -259,8 +260,9 @@ class Cells:
             return self._positions_of_both(parts)
         s = column.shapes
         kind = np.where(known, s.kind[latest], kernels.ANYWHERE).astype(np.int8)
-        taken = (array[latest] for array in (s.x, s.y, s.z, s.radius, s.chain))
-        return extents.Positions(known, kernels.Shapes(kind, *taken, *s[6:]), column.skeletons)
+        x, y, z, radius, chain = (array[latest] for array in (s.x, s.y, s.z, s.radius, s.chain))
+        taken = s._replace(kind=kind, x=x, y=y, z=z, radius=radius, chain=chain)
+        return extents.Positions(known, taken, column.skeletons)
 
     def _positions_of_both(self, parts: list[tuple[extents.Positions, np.ndarray]]) -> extents.Positions:
         (own, mine), (profile, theirs) = parts
@@ -366,7 +368,8 @@ def _filled(blank: Blank, template: Region, dimension: str, cells: Cells) -> ext
         _, combined = np.unique(combined, return_inverse=True)
         combined = combined.astype(np.int64)
     found, first, back = np.unique(combined, return_index=True, return_inverse=True)
-    listed, codes_of = [], np.full(len(found), -1, np.int64)
+    listed: list[Any] = []
+    codes_of = np.full(len(found), -1, np.int64)
     for n, version in enumerate(first):
         row = {name: cell for name in names if (cell := _cell(name, cells, int(version))) is not None}
         try:
