@@ -1,0 +1,5 @@
+"""TIP 3: location-aware services that collaborate without knowing each other (ADC 2009).
+
+events       what services and brokers say        bodies       the type-specific part, canonical and safe
+envelope     an event as a SOAP message           cache        requests and replies, kept by a broker
+"""
