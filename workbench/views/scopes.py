@@ -1,0 +1,127 @@
+"""A graph of scopes, drawn: circles are scopes and squares simple components, as in the paper's Figure 3.
+
+What is attached is visible: a dashed circle is a session scope; under a scope's name stand its policies, a padlock word
+where joining is restricted; on an edge stand the interfaces (``↑`` out, ``↓`` in) and, with ``m:``, the mappings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCOPE, COMPONENT, LINE, ATTACHED = "#dbe9f6", "#f2f2f2", "#555555", "#9c3d10"
+
+
+def layers(graph: Any) -> dict[str, int]:
+    """How high everything stands: above all its members.
+
+    >>> made = nx.DiGraph([("X", "S"), ("S", "R"), ("Y", "R")])
+    >>> layers(made)
+    {'X': 0, 'Y': 0, 'S': 1, 'R': 2}
+    """
+    return {name: k for k, names in enumerate(nx.topological_generations(graph)) for name in names}
+
+
+def positions(graph: Any) -> dict[str, tuple[float, float]]:
+    """Where everything is drawn: by layers, each ordered by where its members stand."""
+    heights = layers(graph)
+    placed: dict[str, tuple[float, float]] = {}
+    for height in sorted(set(heights.values())):
+        names = [name for name, h in heights.items() if h == height]
+
+        def wanted(name: str) -> tuple[float, str]:
+            below = [placed[member][0] for member in graph.predecessors(name) if member in placed]
+            return (sum(below) / len(below) if below else 0.0, name)
+
+        names.sort(key=wanted if height else _family(graph))
+        for k, name in enumerate(names):
+            placed[name] = ((k + 1) / (len(names) + 1), float(height))
+    return placed
+
+
+def _family(graph: Any) -> Any:
+    return lambda name: (sorted(graph.successors(name)), name)
+
+
+def attached_to_scope(scope: Any) -> str:
+    """The policies of a scope in words, empty where everything is the default."""
+    said = []
+    if repr(scope.publishing) != "immediate":
+        said.append(repr(scope.publishing))
+    if scope.traverse != "broadcast":
+        said.append(scope.traverse)
+    if repr(scope.delivery) != "everybody":
+        said.append(repr(scope.delivery))
+    if scope.security is not None:
+        said.append("restricted")
+    return "\n".join(said)
+
+
+def attached_to_edge(edge: Any) -> str:
+    """The interfaces and mappings of a membership in words."""
+    said = []
+    for arrow, passing, mapping in (("↑", edge.output, edge.mapping_out), ("↓", edge.input, edge.mapping_in)):
+        parts = [] if passing.filters is None else [_short(passing)]
+        parts += [f"m: {mapping.name}"] if mapping is not None else []
+        said += [f"{arrow} {' '.join(parts)}"] if parts else []
+    return "\n".join(said)
+
+
+def _short(passing: Any) -> str:
+    if not passing.filters:
+        return "–"
+    texts = []
+    for one in sorted(passing.filters, key=repr):
+        parts = []
+        for name, extent in one.constraints:
+            values = getattr(extent, "values", None)
+            shown = ", ".join(sorted(map(str, values))) if values is not None else str(extent)
+            parts.append(shown if name == "kind" else f"{name} {shown}")
+        texts.append("; ".join(parts))
+    return " or ".join(texts)
+
+
+def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight: Any = ()) -> Axes:
+    """Draw a graph of scopes; ``highlight`` are paths (as `why` gives them) whose edges are drawn thick."""
+    from matplotlib import pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(11, 6.5), layout="constrained")
+    where = positions(graph.nx)
+    thick = {
+        pair
+        for path in highlight
+        for pair in [*zip(path.up, path.up[1:], strict=False), *zip(path.down[1:], path.down, strict=False)]
+    }
+    for edge in graph.nx.edges:
+        nx.draw_networkx_edges(
+            graph.nx, where, [edge], ax=ax, edge_color=ATTACHED if edge in thick else LINE,
+            width=2.5 if edge in thick else 1.0, node_size=900, arrowsize=12,
+        )  # fmt: skip
+    tagged = graph.sessions(graph.scopes)
+    for names, shape, colour, style in (
+        (sorted(graph.components), "s", COMPONENT, "solid"),
+        (sorted(set(graph.scopes) - tagged), "o", SCOPE, "solid"),
+        (sorted(tagged), "o", SCOPE, "dashed"),
+    ):
+        drawn = nx.draw_networkx_nodes(
+            graph.nx, where, names, ax=ax, node_shape=shape, node_color=colour, edgecolors=LINE, node_size=900
+        )
+        if names:
+            drawn.set_linestyle(style)
+    nx.draw_networkx_labels(graph.nx, where, ax=ax, font_size=8)
+    if attached:
+        for name, scope in graph.scopes.items():
+            text = attached_to_scope(scope)
+            ax.annotate(text, where[name], (18, -2), textcoords="offset points", fontsize=7, color=ATTACHED, va="top")
+        for (member, scope), edge in graph.edges.items():
+            (x1, y1), (x2, y2) = where[member], where[scope]
+            middle = (x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1))
+            ax.annotate(attached_to_edge(edge), middle, fontsize=6, color=LINE, ha="center", va="center")
+    ax.set_axis_off()
+    ax.margins(0.08)
+    return ax
