@@ -222,10 +222,12 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
 
 
 def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
-    from workbench.engines import local, spark
+    from workbench.engines import direct, local, spark
 
     source = _for_spark(fixes)
-    outcome = spark.run(scenario, source, places, zone=zone, until=until, evaluate=local.run)
+    outcome = spark.run(
+        scenario, source, places, zone=zone, until=until, evaluate=local.run, direct=direct.run
+    )
     counts = dict(outcome.counts)
     matches, unmatches = counts.pop("timelines"), counts.pop("unmatches")
 

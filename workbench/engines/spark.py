@@ -22,7 +22,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Evaluation = Callable[[tables.Inputs, int], tuple[pd.DataFrame, dict[str, int]]]
+Direct = Callable[[Scenario, Any, Any, str | None, Any], Any]
+"""a replay from a file to timelines without a table in between, or None where it does not apply"""
 Shards = Sequence[Sequence[str]]
 ROWS_A_TASK = 2_000_000
 
@@ -59,6 +61,9 @@ class Job:
     schema: pa.Schema
     scratch: str
     evaluate: Evaluation
+    direct: Direct
+    ends: Any
+    """``until`` as the data writes it"""
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,7 @@ def run(
     zone: str | None,
     until: Any,
     evaluate: Evaluation,
+    direct: Direct = lambda *_: None,
 ) -> Outcome:
     """Evaluate a scenario over shards or a Spark table of fixes."""
     spark = spark_session()
@@ -125,7 +131,8 @@ def run(
     data = tables.inputs(scenario, known.sample, places, zone)
     span = _span(data, known.ends, zone)
     last = span[1] if until is None else data.clock.ticks(until)
-    job = Job(scenario, _shipped(places, scratch), zone, span, last, _schema(data), str(scratch), evaluate)
+    shipped, ends = _shipped(places, scratch), data.clock.shown(last)
+    job = Job(scenario, shipped, zone, span, last, _schema(data), str(scratch), evaluate, direct, ends)
     (scratch / "timelines").mkdir()
     pq.write_table(job.schema.empty_table(), scratch / "timelines" / "part-none.parquet")
     counts = _total(_evaluated(spark, job, fixes, known.rows))
@@ -172,7 +179,7 @@ def _shard_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for unit, files in zip(batch["unit"].to_pylist(), batch["files"].to_pylist(), strict=True):
-                yield _said(_guarded(job, f"{unit:05d}", partial(_read, json.loads(files))))
+                yield _said(_guarded(job, f"{unit:05d}", json.loads(files)))
 
     return task
 
@@ -185,7 +192,15 @@ def _table_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Re
         if sum(batch.num_rows for batch in held):
             context = TaskContext.get()
             unit = f"{context.partitionId() if context else 0:05d}"
-            yield _said(_guarded(job, unit, lambda: pa.Table.from_batches(held)))
+            table = pa.Table.from_batches(held)
+            # Sorted and in a file of its own, a partition is like a bucket of ingested data.
+            file = Path(job.scratch) / f"shuffled-{unit}-{os.getpid()}.parquet"
+            order = [(name, "ascending") for name in ("mobile", "t") if name in table.column_names]
+            pq.write_table(table.sort_by(order), file, compression="none")
+            try:
+                yield _said(_guarded(job, unit, [str(file)]))
+            finally:
+                file.unlink(missing_ok=True)
 
     return task
 
@@ -200,11 +215,10 @@ def _read(files: Sequence[str]) -> pa.Table:
     return pa.concat_tables(found, promote_options="permissive")
 
 
-def _guarded(job: Job, unit: str, read: Callable[[], pa.Table]) -> dict[str, Any]:
+def _guarded(job: Job, unit: str, files: Sequence[str]) -> dict[str, Any]:
     """One unit of work; a mistake in the data goes back as a sentence, not as a traceback of Spark's."""
     try:
-        data = tables.inputs(job.scenario, read(), _places(job.places), job.zone)
-        timelines, counts = job.evaluate(replace(data, span=job.span), job.until)
+        timelines, counts = _timelines(job, files)
         written = pa.Table.from_pandas(timelines, schema=job.schema, preserve_index=False)
         target = Path(job.scratch) / "timelines" / f"part-{unit}.parquet"
         draft = target.with_name(f".{unit}-{os.getpid()}")
@@ -214,15 +228,20 @@ def _guarded(job: Job, unit: str, read: Callable[[], pa.Table]) -> dict[str, Any
         return {"error": str(error)}
     except OSError as error:
         return {"error": f"{job.scratch!r} cannot be written: {error}"}
-    fixes = data.tables["fixes"].counts if "fixes" in data.tables else {}
     told = timelines["ended"].isin(["unmatch", "publication_removed"]) & ~_silent(job.scenario, timelines)
-    aside = counts.pop("rows_set_aside", 0)
-    return {
-        **{name: int(count) for name, count in fixes.items()},
-        "rows_set_aside": int(fixes.get("rows_set_aside", 0)) + aside,
-        "timelines": len(timelines),
-        "unmatches": int(told.sum()),
-    }
+    return {**counts, "timelines": len(timelines), "unmatches": int(told.sum())}
+
+
+def _timelines(job: Job, files: Sequence[str]) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The timelines of some files' mobiles, and what was counted of their rows."""
+    found = job.direct(job.scenario, files[0], _places(job.places), job.zone, job.ends) if len(files) == 1 else None
+    if found is not None:
+        return found.timelines, {"rows_in": found.fixes, "rows_collapsed": 0, "rows_set_aside": 0}
+    data = tables.inputs(job.scenario, _read(files), _places(job.places), job.zone)
+    timelines, counts = job.evaluate(replace(data, span=job.span), job.until)
+    rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
+    rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
+    return timelines, rows
 
 
 def _silent(scenario: Scenario, timelines: pd.DataFrame) -> pd.Series:
