@@ -1,5 +1,7 @@
 """TIP 3: location-aware services that collaborate without knowing each other (ADC 2009).
 
-events       what services and brokers say        bodies       the type-specific part, canonical and safe
-envelope     an event as a SOAP message           cache        requests and replies, kept by a broker
+events        what services and brokers say             bodies    the type-specific part, canonical and safe
+envelope      an event as a SOAP message                cache     requests and replies, kept by a broker
+rules         advertisements, conditions, rules         observer  who is subscribed to what
+descriptions  what a service says about itself
 """
