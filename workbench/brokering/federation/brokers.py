@@ -1,0 +1,431 @@
+"""Brokers: what one does with one message (A Federated Broker Architecture, IV to VIII).
+
+A broker is a value, and `step` a pure function: a broker, who sends and a message give the broker after it and the
+messages that it sends. Time, delays, losses and counting are the driver's (`simulated`).
+
+* VIII: L_B is empty at first; who calls pub, sub or unsub is added to it; leave takes the client and its
+  subscriptions away. Credentials are asked for where the rules have accounts.
+* V: a subscription is handed to the local clients that could satisfy it, by their capabilities.
+* VI, VII: each change of the table goes to the neighbours as a tableUpdate, never back to where it came from
+  (equations 8 and 9); a notification goes to Γ_B(ν) without its source.
+* Publications of ours are *states*, told in reports (`reports`); pairs are decided at the subscription's home
+  (`homes`).
+
+Beyond the paper: covering and merging (`covering`); cyclic overlays, in which a subscription is known by its origin and
+version, and a notification by its origin and number, and what comes a second time is suppressed; joining, leaving and
+repair of links (`linked`, `forgotten`).
+
+Departure: VIII sends the mobile broker to "the procedure described in Section IV" for joining the overlay; IV
+describes none for brokers. Here both ends of a new link tell each other their whole tables, then what the other's
+subscriptions accept, and then that they are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from workbench.brokering.federation import reports
+from workbench.brokering.federation.attributes import Notification, Subscription
+from workbench.brokering.federation.covering import SIMPLE, announcement
+from workbench.brokering.federation.interests import Interest, Report, interests_of
+from workbench.brokering.federation.messages import (
+    Answer,
+    Attach,
+    Attached,
+    Envelope,
+    Fetch,
+    Forward,
+    Handover,
+    Leave,
+    LocalClient,
+    Logs,
+    Moved,
+    Notify,
+    Pub,
+    Query,
+    Refused,
+    Register,
+    Sub,
+    Synced,
+    TableUpdate,
+    Unsub,
+)
+from workbench.brokering.federation.state import Broker, Out
+from workbench.brokering.federation.tables import Routable
+from workbench.errors import ScenarioError
+
+HEARD = 1000
+"""how many numbers of one origin a cyclic broker keeps to know a duplicate"""
+
+
+def step(broker: Broker, source: Hashable, message: Any) -> tuple[Broker, Out]:
+    """What a broker does with one message.
+
+    >>> from workbench.brokering.federation.attributes import attribute
+    >>> b1 = Broker("B1", frozenset({"B2"}))
+    >>> b1, sent = step(b1, "κ1", Sub((Subscription("σ1", attribute("age") > 25),)))
+    >>> b1.table, sent
+    ({(σ1, κ1)}, [B1 → B2: tableUpdate(B1, {σ1}, φ)])
+    """
+    handler = _HANDLERS.get(type(message))
+    if handler is None:
+        raise ScenarioError(f"broker {broker.name}: no such message {message!r}")
+    if isinstance(message, Pub | Sub | Unsub | Register | Query) and source not in broker.neighbours:
+        refused = _refusal(broker, source, message)
+        if refused:
+            return broker, [Envelope(broker.name, source, Refused(refused))]
+    if isinstance(message, Pub | Sub | Unsub) and source not in broker.clients:
+        broker = _joined(broker, LocalClient(source))
+    return handler(broker, source, message)
+
+
+# -- clients (VIII) ------------------------------------------------------------------------------------
+
+
+def _refusal(broker: Broker, source: Hashable, message: Any) -> str:
+    accounts = broker.rules.accounts
+    if accounts is None:
+        return ""
+    client = message.client if isinstance(message, Register) else broker.clients.get(source)
+    if client is None or accounts.get(source) != client.credentials:
+        return f"{source} is not known here by these credentials"
+    return ""
+
+
+def _joined(broker: Broker, client: LocalClient) -> Broker:
+    return replace(broker, clients={**broker.clients, client.name: client})
+
+
+def _register(broker: Broker, source: Hashable, message: Register) -> tuple[Broker, Out]:
+    """A client says what it can produce, and is handed the subscriptions that it could satisfy."""
+    broker = _joined(broker, message.client)
+    wanted = [s for s, destination in broker.table if destination != source]
+    return broker, _handed(broker, {s.name: s for s in wanted}.values(), (), only=source)
+
+
+def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Out]:
+    """L_B without the client, all its subscriptions cancelled, nothing left of it."""
+    if source not in broker.clients:
+        return broker, []
+    names = list(broker.table.of(source))
+    kept = {name: client for name, client in broker.clients.items() if name != source}
+    broker = replace(
+        broker,
+        clients=kept,
+        table=broker.table.forget(source),
+        recent=_without(broker.recent, source),
+        matching={n: m for n, m in broker.matching.items() if n not in names},
+        arriving=broker.arriving - {source},
+        departing=broker.departing - {source},
+        resyncing=broker.resyncing - {source},
+    )
+    broker, out = reports.retract(broker, [source] if source in broker.known else [])
+    changed, more = table_changed(broker, names)
+    return changed, out + more
+
+
+def _without(given: Mapping[Any, Any], *keys: Hashable) -> dict[Any, Any]:
+    return {k: v for k, v in given.items() if k not in keys}
+
+
+# -- subscriptions (V to VII) --------------------------------------------------------------------------
+
+
+def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
+    """Equation 6, then 8."""
+    broker = replace(broker, table=broker.table.with_(message.subscriptions, source))
+    if broker.rules.cyclic:
+        broker = replace(broker, seen={**broker.seen, **{s.name: s.version for s in message.subscriptions}})
+    handed = _handed(broker, message.subscriptions, (), but=source)
+    broker, out = table_changed(broker, [s.name for s in message.subscriptions])
+    return broker, handed + out
+
+
+def _unsub(broker: Broker, source: Hashable, message: Unsub) -> tuple[Broker, Out]:
+    """Equation 7, then 9."""
+    gone = [s for name, s in broker.table.of(source).items() if name in message.names]
+    broker = replace(broker, table=broker.table.without(message.names, source))
+    handed = _handed(broker, (), gone, but=source)
+    broker, out = table_changed(broker, message.names)
+    return broker, handed + out
+
+
+def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tuple[Broker, Out]:
+    """The same for a neighbour; what it now accepts of what is known here is told to it."""
+    new, gone, before = message.subscriptions, message.unsubscriptions, list(broker.table.of(source).values())
+    if message.sync:
+        stay = {s.name for s in new}
+        gone = tuple(s for name, s in broker.table.of(source).items() if name not in stay)
+    table, seen, suppressed = broker.table, broker.seen, broker.suppressed
+    if broker.rules.cyclic and not message.sync:
+        fresh = tuple(s for s in new if s.version > seen.get(s.name, -1))
+        suppressed += len(new) - len(fresh)
+        ended = tuple(s for s in gone if s.version >= seen.get(s.name, -1))
+        new, gone = fresh, tuple(s for s in ended if any(s.name in table.of(d) for d in table.by_destination))
+        seen = {**seen, **{s.name: s.version for s in (*new, *ended)}}
+        for destination in list(table.by_destination):
+            table = table.without([s.name for s in (*new, *gone)], destination)
+    else:
+        table = table.without([s.name for s in gone], source)
+    if broker.rules.cyclic and message.sync:
+        seen = {**seen, **{s.name: max(s.version, seen.get(s.name, -1)) for s in new}}
+    broker = replace(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
+    handed = _handed(broker, new, [s for s in gone if not any(s.name == kept.name for kept, _ in broker.table)])
+    broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
+    broker, replies = reports.retell(broker, str(source), before, new)
+    done = [Envelope(broker.name, source, Synced())] if message.sync else []
+    return broker, handed + replies + out + done
+
+
+def table_changed(broker: Broker, names: Iterable[Hashable]) -> tuple[Broker, Out]:
+    """Tell each neighbour what it does not know yet of the table (equations 8 and 9)."""
+    changed = list(names)
+    announced = dict(broker.announced)
+    out: Out = []
+    for neighbour in sorted(broker.neighbours):
+        told = announced.get(neighbour, {})
+        wanted = broker.table.beyond(neighbour, changed if broker.rules.routing == SIMPLE else None)
+        news = announcement(told, wanted, changed, broker.rules.routing)
+        if news:
+            announced[neighbour] = news.applied(told)
+            update = TableUpdate(broker.name, news.subscriptions, news.unsubscriptions)
+            out.append(Envelope(broker.name, neighbour, update))
+    broker = replace(broker, announced=announced)
+    return reports.dropped(broker, [str(e.destination) for e in out]), out
+
+
+def _handed(
+    broker: Broker,
+    new: Iterable[Routable],
+    gone: Iterable[Routable],
+    only: Hashable = None,
+    but: Hashable = None,
+) -> Out:
+    """Hand subscriptions to the local clients that could satisfy them, and take them back (V)."""
+    out: Out = []
+    for client in broker.clients.values():
+        if client.name == but or not client.capabilities or only not in (None, client.name):
+            continue
+        can = [s for s in new if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        could = [s for s in gone if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        if can:
+            out.append(Envelope(broker.name, client.name, Sub(tuple(can))))
+        if could:
+            out.append(Envelope(broker.name, client.name, Unsub(tuple(s.name for s in could))))
+    return out
+
+
+# -- notifications ---------------------------------------------------------------------------------------
+
+
+def _pub(broker: Broker, source: Hashable, message: Pub) -> tuple[Broker, Out]:
+    if isinstance(message.item, Report):
+        return _pub_report(broker, source, message.item)
+    broker = replace(broker, recent={**broker.recent, source: message.item})
+    return _routed(broker, source, message.item)
+
+
+def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
+    """A client tells its state: its subscriptions are sub and unsub, its publications are pub."""
+    assert broker.world is not None
+    before = {n: s for n, s in broker.table.of(source).items() if isinstance(s, Interest)}
+    after = interests_of(broker.world, report, before.values(), broker.rules.blur_m)
+    changed = [n for n in {**before, **after} if before.get(n) is not after.get(n)]
+    gone = [n for n in before if n not in after]
+    table = broker.table.without(gone, source).with_(after.values(), source)
+    matching = {n: m for n, m in broker.matching.items() if n not in gone}
+    broker = replace(broker, table=table, matching=matching)
+    if broker.rules.cyclic:
+        versions = {n: after[n].version for n in changed if n in after}
+        broker = replace(broker, seen={**broker.seen, **versions})
+    broker, out = reports.received(broker, source, report)
+    if changed:
+        broker, more = table_changed(broker, changed)
+        out = out + more
+    return broker, out
+
+
+def _forward(broker: Broker, source: Hashable, message: Forward) -> tuple[Broker, Out]:
+    if isinstance(message.item, Report):
+        return reports.received(broker, source, message.item)
+    return _routed(broker, source, message.item)
+
+
+def _routed(broker: Broker, source: Hashable, item: Notification) -> tuple[Broker, Out]:
+    """To Γ_B(ν): notify local clients, forward to neighbours."""
+    if broker.rules.cyclic:
+        numbers = broker.heard.get(item.origin, ())
+        if item.number in numbers:
+            return replace(broker, suppressed=broker.suppressed + 1), []
+        broker = replace(broker, heard={**broker.heard, item.origin: (*numbers, item.number)[-HEARD:]})
+    destinations = broker.table.destinations(item, but=source)
+    wasted = source in broker.neighbours and not destinations
+    out = [
+        Envelope(broker.name, d, Forward(item) if d in broker.neighbours else Notify(item))
+        for d in sorted(destinations, key=str)
+    ]
+    return replace(broker, false_forwards=broker.false_forwards + wasted) if wasted else broker, out
+
+
+def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Out]:
+    """The look-up service (II.C): who could satisfy it; or, from the cache, the latest that does (VIII)."""
+    asked = message.subscription
+    if message.ask == "value":
+        found: tuple[Any, ...] = tuple(n for n in broker.recent.values() if asked.accepts(n))
+    else:
+        can = [c for c in broker.clients.values() if isinstance(asked, Subscription) and c.capabilities]
+        found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]
+    return broker, [Envelope(broker.name, source, Answer(asked.name, found))]
+
+
+# -- clients that move -------------------------------------------------------------------------------------
+
+
+def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, Out]:
+    """A client came from another broker: ask that one for its pairs, or take the client's word for them."""
+    client = message.client
+    broker = _joined(broker, broker.clients.get(client, LocalClient(client)))
+    broker = replace(broker, departing=broker.departing - {client})
+    if message.believed is not None:
+        # Where something was lost, the client is told the difference to what it believes.
+        return replace(
+            broker,
+            matching={**broker.matching, **message.believed},
+            resyncing=broker.resyncing | {client},
+            arriving=broker.arriving | {client},
+        ), []
+    if message.previous is None or message.previous == broker.name:
+        return broker, []
+    broker = replace(broker, arriving=broker.arriving | {client})
+    asked = Handover(client, broker.name)
+    return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
+
+
+def settled(broker: Broker, client: Hashable) -> Broker:
+    """A client that took its pairs from memory has heard long enough: what differs is told now."""
+    if client not in broker.resyncing:
+        return broker
+    return replace(broker, arriving=broker.arriving - {client}, fresh={**broker.fresh, client: False})
+
+
+def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Broker, Out]:
+    names = list(broker.table.of(message.client))
+    pairs = {n: broker.matching.get(n, {}) for n in names}
+    logs = broker.logs if broker.world is not None and broker.world.remembers else {}
+    broker = replace(
+        broker, matching=_without(broker.matching, *names), departing=broker.departing | {message.client}
+    )
+    moved = Moved(message.client, pairs, logs)
+    return broker, [Envelope(broker.name, message.to, moved, to=message.to)]
+
+
+def _moved(broker: Broker, source: Hashable, message: Moved) -> tuple[Broker, Out]:
+    if message.client not in broker.arriving or message.client in broker.resyncing:
+        return broker, []
+    logs = dict(broker.logs)
+    for client, log in message.logs.items():
+        logs[client] = reports.joined(logs.get(client, ()), log)
+    broker = replace(
+        broker,
+        matching={**broker.matching, **message.matching},
+        logs=logs,
+        arriving=broker.arriving - {message.client},
+        fresh={**broker.fresh, message.client: False},
+    )
+    return broker, [Envelope(broker.name, source, Attached(message.client), to=str(source))]
+
+
+def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Broker, Out]:
+    """The client's new home has everything: nothing of it stays here."""
+    client = message.client
+    here = broker.known.get(client)
+    outdated = client in broker.clients and here is not None and here.report.number < message.number
+    if client not in broker.departing and not outdated:
+        return broker, []
+    names = list(broker.table.of(client))
+    broker = replace(
+        broker,
+        clients=_without(broker.clients, client),
+        table=broker.table.forget(client),
+        matching=_without(broker.matching, *names),
+        departing=broker.departing - {client},
+    )
+    broker, out = table_changed(broker, names)
+    stale = client in broker.known and broker.known[client].came == client
+    broker, more = reports.retract(broker, [client] if stale else [])
+    return broker, out + more
+
+
+def _fetch(broker: Broker, source: Hashable, message: Fetch) -> tuple[Broker, Out]:
+    logs = Logs(message.client, broker.logs.get(message.client, ()))
+    return broker, [Envelope(broker.name, message.to, logs, to=message.to)]
+
+
+def _logs(broker: Broker, source: Hashable, message: Logs) -> tuple[Broker, Out]:
+    log = reports.joined(broker.logs.get(message.client, ()), message.log)
+    return replace(
+        broker,
+        logs={**broker.logs, message.client: log},
+        fresh={**broker.fresh, message.client: broker.fresh.get(message.client, False)},
+    ), []
+
+
+# -- links ---------------------------------------------------------------------------------------------------
+
+
+def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple[Broker, Out]:
+    """A link is there, new or again: tell the whole table. What was known from there stays until the other end is done.
+
+    ``replaces``: a neighbour that is gone for good, in whose place this one is.
+    """
+    table, known = broker.table, dict(broker.known)
+    if replaces is not None:
+        table = table.with_(table.of(replaces).values(), neighbour).forget(replaces)
+    old = {neighbour, replaces} - {None}
+    there = frozenset(client for client, k in known.items() if k.came in old)
+    known.update({client: replace(known[client], came=neighbour) for client in there})
+    broker = replace(
+        broker,
+        neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()),
+        table=table,
+        known=known,
+        announced=_without(broker.announced, neighbour, replaces),
+        told=_without(broker.told, neighbour, replaces),
+        unconfirmed={**_without(broker.unconfirmed, replaces), neighbour: there},
+    )
+    wanted = broker.table.beyond(neighbour)
+    news = announcement({}, wanted, wanted, broker.rules.routing)
+    broker = replace(broker, announced={**broker.announced, neighbour: news.applied({})})
+    return broker, [Envelope(broker.name, neighbour, TableUpdate(broker.name, news.subscriptions, (), sync=True))]
+
+
+def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
+    """A neighbour is gone for good: nothing that led to it, or came from it, stays."""
+    names = list(broker.table.of(neighbour))
+    broker = replace(
+        broker,
+        neighbours=broker.neighbours - {neighbour},
+        table=broker.table.forget(neighbour),
+        announced=_without(broker.announced, neighbour),
+        told=_without(broker.told, neighbour),
+        unconfirmed=_without(broker.unconfirmed, neighbour),
+    )
+    broker, out = reports.retract(broker, [c for c, k in broker.known.items() if k.came == neighbour])
+    broker, more = table_changed(broker, names)
+    return broker, out + more
+
+
+def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
+    """The neighbour has told all that it knows: what it did not name is not there any longer."""
+    left = broker.unconfirmed.get(str(source), frozenset())
+    broker = replace(broker, unconfirmed=_without(broker.unconfirmed, source))
+    return reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
+
+
+_HANDLERS: dict[type, Callable[[Broker, Hashable, Any], tuple[Broker, Out]]] = {
+    Register: _register, Leave: _leave, Sub: _sub, Unsub: _unsub, TableUpdate: _table_update,
+    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced,
+    Attach: _attach, Handover: _handover, Moved: _moved, Attached: _attached, Fetch: _fetch, Logs: _logs,
+}  # fmt: skip

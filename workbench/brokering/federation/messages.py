@@ -1,0 +1,200 @@
+"""Messages between clients and brokers (A Federated Broker Architecture, IV.D to VIII).
+
+========================  ======================================================================================
+`Register`                a client's endpoint, capabilities and credentials (IV.D); joining is implicit without it
+`Pub`, `Sub`, `Unsub`     the interface of a broker; sets of subscriptions ς and unsubscriptions χ (VII)
+`Leave`                   the client goes, and all its subscriptions with it (VIII)
+`Notify`                  a broker to a local client
+`Forward`                 a broker to a neighbour, a notification that somebody there may want
+`TableUpdate`             a broker to a neighbour: ς and χ (equations 2, 5, 8 and 9)
+`Unavailable`             "resend after t", while a broker is cut off (VIII)
+`Query`, `Answer`         the synchronous way: the look-up service and the provider itself (II.A, II.C)
+========================  ======================================================================================
+
+Beyond the paper: `Attach`, `Handover`, `Moved`, `Attached` move a client between brokers with the history of its pairs;
+`Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Synced` ends what a repaired link
+has to say. A message to a broker that is no neighbour goes from broker to broker (`Envelope.to`).
+
+The size of a message is the length of its written form in bytes, once for everything it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.brokering.federation.attributes import Notification
+from workbench.brokering.federation.interests import Report
+from workbench.brokering.federation.tables import Routable
+
+Item = Notification | Report
+
+
+@dataclass(frozen=True)
+class LocalClient:
+    """κ ∈ L_B: how to reach it, what it can produce, and who it says it is."""
+
+    name: Hashable
+    endpoint: str = ""
+    capabilities: frozenset[str] = frozenset()
+    credentials: str = ""
+
+
+@dataclass(frozen=True)
+class Register:
+    client: LocalClient
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The credentials were wrong: nothing was done."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Pub:
+    item: Item
+
+
+@dataclass(frozen=True)
+class Sub:
+    subscriptions: tuple[Routable, ...]
+
+
+@dataclass(frozen=True)
+class Unsub:
+    names: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Leave:
+    pass
+
+
+@dataclass(frozen=True)
+class Notify:
+    item: Any
+    """a `Notification`, or the message of a state-persistent broker"""
+    resync: bool = False
+    caused: float = 0.0
+    """when that happened which is told of"""
+    origins: tuple[str, ...] = ()
+    """the brokers of the publications that are told of"""
+
+
+@dataclass(frozen=True)
+class Forward:
+    item: Item
+
+
+@dataclass(frozen=True)
+class TableUpdate:
+    """ς to add and χ to remove. With ``sync``, ς is everything, and replaces what was there."""
+
+    broker: str
+    subscriptions: tuple[Routable, ...] = ()
+    unsubscriptions: tuple[Routable, ...] = ()
+    sync: bool = False
+
+    def __repr__(self) -> str:
+        def shown(given: tuple[Routable, ...]) -> str:
+            return "{" + ", ".join(str(s.name) for s in given) + "}" if given else "φ"
+
+        return f"tableUpdate({self.broker}, {shown(self.subscriptions)}, {shown(self.unsubscriptions)})"
+
+
+@dataclass(frozen=True)
+class Synced:
+    pass
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """What was asked cannot be done now; "resend query after interval t"."""
+
+    resend_after: float
+    request: Any = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Who can satisfy a subscription?"""
+
+    subscription: Routable
+    ask: str = "providers"
+    """``providers``: the look-up service, for their endpoints; ``value``: the latest notification itself"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    subscription: Hashable
+    found: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Attach:
+    """A client is here now; ``previous`` is where it was, ``believed`` what it thinks matches."""
+
+    client: Hashable
+    previous: str | None = None
+    believed: Mapping[Hashable, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Handover:
+    client: Hashable
+    to: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    client: Hashable
+    matching: Mapping[Hashable, Any]
+    logs: Mapping[Hashable, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Attached:
+    client: Hashable
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Fetch:
+    client: Hashable
+    to: str
+
+
+@dataclass(frozen=True)
+class Logs:
+    client: Hashable
+    log: tuple[Any, ...]
+
+
+CONTROL = (TableUpdate, Synced, Handover, Moved, Attached, Fetch, Logs, Attach, Leave, Register)
+"""What a congested broker never drops: without it, the tables would be wrong."""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A message on its way, from a client or broker to the next; ``to`` is the broker where it ends."""
+
+    source: Hashable
+    destination: Hashable
+    message: Any
+    to: str | None = None
+    hops: int = field(default=0, compare=False)
+
+    def __repr__(self) -> str:
+        return f"{self.source} → {self.destination}: {self.message}"
+
+
+def size(message: Any) -> int:
+    """Bytes of a message as written.
+
+    >>> size(Leave())
+    7
+    """
+    return len(repr(message).encode())

@@ -1,0 +1,151 @@
+"""Reports on their way: which neighbour hears of which client's state.
+
+A publication of ours is a state that lasts, so a broker keeps what it was told and tells a neighbour no more than
+concerns it. For each neighbour it remembers the report that it told last. The rule, at every broker alike:
+
+    a neighbour is told of a client's state if one of its subscriptions accepts that state,
+    or accepted the one that the neighbour was told last.
+
+So nobody misses an exit, a new subscription hears of what is there already, and a broker that was silent because of
+covering answers from what it knows. What a neighbour told is kept only while an announced subscription accepts it,
+because only that long the neighbour goes on telling; both ends forget at the same point of their conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from workbench.brokering.federation.interests import Interest, Report
+from workbench.brokering.federation.messages import Envelope, Fetch, Forward
+from workbench.brokering.federation.state import Broker, Known, Out
+from workbench.brokering.federation.tables import Routable
+
+
+def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
+    """A report from a neighbour, or from a local client."""
+    client = report.client
+    before = broker.known.get(client)
+    if report.state is None:
+        stale = before is None or before.report.number > report.number or before.came != source
+        return (broker, []) if stale else retract(broker, [client])
+    if before is not None and before.report.number >= report.number:
+        return _heard_again(broker, source, before, report)
+    broker = replace(broker, known={**broker.known, client: Known(report, source)})
+    broker, fetch = _logged(broker, source, report)
+    out: Out = []
+    told = dict(broker.told)
+    for neighbour in sorted(broker.neighbours):
+        if neighbour != source:
+            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, {}), report)
+            out += sent
+    local = source not in broker.neighbours
+    useful = local or bool(out) or broker.fresh.get(client) is False
+    broker = replace(broker, told=told, fresh={**broker.fresh, client: not useful})
+    return (broker if local else dropped(broker, [str(source)], only=client)), fetch + out
+
+
+def _heard_again(broker: Broker, source: Hashable, before: Known, report: Report) -> tuple[Broker, Out]:
+    """Nothing new: a neighbour confirms after a repair, or it came another way."""
+    waiting = [n for n, clients in broker.unconfirmed.items() if report.client in clients]
+    if waiting and before.report.number == report.number:
+        left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
+        known = {**broker.known, report.client: replace(before, came=source)}
+        return replace(broker, unconfirmed=left, known=known), []
+    return replace(broker, suppressed=broker.suppressed + 1), []
+
+
+def _tell(
+    broker: Broker, neighbour: str, told: Mapping[Hashable, Report], report: Report
+) -> tuple[Mapping[Hashable, Report], Out]:
+    """Tell one neighbour of a client, if it concerns it; what it has been told after that."""
+    before = told.get(report.client)
+    if before is not None and before.number >= report.number:
+        return told, []
+    wanted = broker.table.of(neighbour).values()
+    if not any(s.accepts(report) or (before is not None and s.accepts(before)) for s in wanted):
+        return told, []
+    return {**told, report.client: report}, [Envelope(broker.name, neighbour, Forward(report))]
+
+
+def retell(
+    broker: Broker, neighbour: str, before: Iterable[Routable], new: Iterable[Routable]
+) -> tuple[Broker, Out]:
+    """A neighbour's subscriptions changed from ``before`` by ``new``: tell it what it now accepts and may not have.
+
+    It has what it was told last, if its subscriptions accepted that all the time since.
+    """
+    old, added = list(before), list(new)
+    told = dict(broker.told.get(neighbour, {}))
+    out: Out = []
+    for client, known in broker.known.items() if added else ():
+        last, report = told.get(client), known.report
+        if known.came == neighbour:
+            continue
+        if last is not None and last.number == report.number and any(s.accepts(report) for s in old):
+            continue
+        if any(s.accepts(report) or (last is not None and s.accepts(last)) for s in added):
+            out.append(Envelope(broker.name, neighbour, Forward(report)))
+            told[client] = report
+    return (replace(broker, told={**broker.told, neighbour: told}) if out else broker), out
+
+
+def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) -> Broker:
+    """Forget of neighbours' clients what no announced subscription accepts: nobody will tell when it changes."""
+    gone = []
+    for neighbour in neighbours:
+        wanted = list(broker.announced.get(neighbour, {}).values())
+        mine = [only] if only is not None else [c for c, k in broker.known.items() if k.came == neighbour]
+        gone += [
+            c
+            for c in mine
+            if c in broker.known
+            and broker.known[c].came == neighbour
+            and not any(s.accepts(broker.known[c].report) for s in wanted)
+        ]
+    if not gone:
+        return broker
+    fresh = {**broker.fresh, **{c: broker.fresh.get(c, False) for c in gone}}
+    return replace(broker, known={c: k for c, k in broker.known.items() if c not in gone}, fresh=fresh)
+
+
+def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
+    """Clients that are known here no longer: tell those who were told of them."""
+    out: Out = []
+    known, told, fresh = dict(broker.known), dict(broker.told), dict(broker.fresh)
+    for client in clients:
+        last = known.pop(client).report
+        fresh[client] = False
+        for neighbour in sorted(told):
+            if client in told[neighbour]:
+                told[neighbour] = {c: r for c, r in told[neighbour].items() if c != client}
+                out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None))))
+    return replace(broker, known=known, told=told, fresh=fresh), out
+
+
+# -- the past ------------------------------------------------------------------------------------------------
+
+
+def _logged(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
+    """Keep the past of a client where filters look back; ask its origin for what was not forwarded."""
+    if broker.world is None or not broker.world.remembers:
+        return broker, []
+    log = joined(broker.logs.get(report.client, ()), (report,))
+    broker = replace(broker, logs={**broker.logs, report.client: log})
+    whole = [r.number for r in log] == list(range(1, len(log) + 1))
+    if whole or source not in broker.neighbours or not _concerns_locals(broker, report):
+        return broker, []
+    return broker, [Envelope(broker.name, report.origin, Fetch(report.client, broker.name), to=report.origin)]
+
+
+def _concerns_locals(broker: Broker, report: Report) -> bool:
+    return any(
+        isinstance(s, Interest) and s.accepts(report) for s, d in broker.table if d not in broker.neighbours
+    )
+
+
+def joined(one: tuple[Report, ...], two: Iterable[Any]) -> tuple[Report, ...]:
+    """Two parts of one client's past, each report once, in the order of their numbers."""
+    by_number = {r.number: r for r in (*one, *two)}
+    return tuple(by_number[n] for n in sorted(by_number))

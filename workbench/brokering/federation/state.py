@@ -1,0 +1,96 @@
+"""A broker as a value: L_B, N_B and T_B (A Federated Broker Architecture, IV.A, IV.C).
+
+What a broker does with a message is in `brokers`; here is what it holds, and the rules that all brokers of a federation
+share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+
+from workbench.brokering.federation.attributes import Notification
+from workbench.brokering.federation.covering import ROUTING, SIMPLE
+from workbench.brokering.federation.interests import Report, World
+from workbench.brokering.federation.messages import Envelope, LocalClient
+from workbench.brokering.federation.tables import Named, Table
+from workbench.errors import ScenarioError, did_you_mean
+
+Out = list[Envelope]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the brokers of a federation work; each rule can be switched to compare.
+
+    ``routing``: simple, covering or merging. ``cyclic``: suppress duplicates. ``blur_m``: how far a subscriber may
+    move before its routing filter is announced again. ``accounts``: the credentials of each client, None: anybody.
+    """
+
+    routing: str = SIMPLE
+    cyclic: bool = False
+    blur_m: float = 0.0
+    accounts: Mapping[Hashable, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.routing not in ROUTING:
+            raise ScenarioError(f"routing {self.routing!r}; {did_you_mean(self.routing, ROUTING)}")
+        if self.cyclic and self.routing != SIMPLE:
+            raise ScenarioError(
+                f"routing {self.routing!r} in a cyclic overlay: who covers whom depends on the way; use 'simple'"
+            )
+        if not self.blur_m >= 0:
+            raise ScenarioError(f"blur_m = {self.blur_m}; expected a number of at least 0")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The latest report of a client, and from whom it came: a neighbour, or the client itself."""
+
+    report: Report
+    came: Hashable
+
+
+@dataclass(frozen=True)
+class Broker:
+    """B: its local clients L_B, neighbours N_B and routing table T_B, and what it knows of clients' states.
+
+    >>> Broker("B1", frozenset({"B2"}))
+    B1: {}
+    """
+
+    name: str
+    neighbours: frozenset[str] = frozenset()
+    rules: Rules = field(default_factory=Rules)
+    world: World | None = None
+    clients: Mapping[Hashable, LocalClient] = field(default_factory=dict)
+    table: Table = field(default_factory=Table)
+    announced: Mapping[str, Named] = field(default_factory=dict)
+    """what each neighbour has been told of the table"""
+    seen: Mapping[Hashable, int] = field(default_factory=dict)
+    """in a cyclic overlay: the newest version of each subscription"""
+    heard: Mapping[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    """in a cyclic overlay: the latest numbers of each origin"""
+    recent: Mapping[Hashable, Notification] = field(default_factory=dict)
+    """the latest notification of each local provider: the cache of VIII"""
+    known: Mapping[Hashable, Known] = field(default_factory=dict)
+    told: Mapping[str, Mapping[Hashable, Report]] = field(default_factory=dict)
+    """the reports that each neighbour has, as far as they concern it"""
+    logs: Mapping[Hashable, tuple[Report, ...]] = field(default_factory=dict)
+    """the past of clients, where filters look back"""
+    matching: Mapping[Hashable, Mapping[Hashable, int]] = field(default_factory=dict)
+    """M of the local subscriptions: the publications of each, with their generation"""
+    arriving: frozenset[Hashable] = frozenset()
+    """clients whose pairs are still on their way"""
+    departing: frozenset[Hashable] = frozenset()
+    """clients whose pairs were handed over"""
+    resyncing: frozenset[Hashable] = frozenset()
+    """clients that are told next what they missed"""
+    unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
+    fresh: Mapping[Hashable, bool] = field(default_factory=dict)
+    """clients that something new is known of, and whether it came in vain if nothing here matches"""
+    false_forwards: int = 0
+    suppressed: int = 0
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.table}"

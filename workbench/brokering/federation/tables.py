@@ -1,0 +1,125 @@
+"""Routing tables: T_B, pairs of a subscription and a destination (A Federated Broker Architecture, IV.C).
+
+Each entry (σ, D) has D ∈ L_B ∪ N_B: entries exist only for local clients and neighbours, never for anybody beyond.
+Here: a frozen value, subscriptions by name for each destination, so that T^D of equation 10 is a look-up.
+
+* `Table.with_` is equation 6, `Table.without` equation 7;
+* `Table.of` is equation 10, T^D = {σ | ∃ (σ, D) ∈ T_B};
+* `Table.destinations` is Γ_B(ν), the destinations whose subscriptions ν matches (equation 4).
+
+Departure, the slips of the paper:
+
+* IV.C writes D ∈ κ ∪ N_B where κ is one client; L_B ∪ N_B is meant.
+* Equation 4 gives Γ_B2(ν1) = {κ1, κ3}. B2 has no entry for κ1, which is no client of its own: {B1, κ3}. The sentence
+  after it, "κ1 is a remote client according to T_B2", has the same slip: T_B2 does not know κ1.
+* The text to equation 5 removes (B1, σ1); entries are (σ1, B1).
+* Equation 3 is *forward(B1, ν1)* with a destination, IV.D declares *forward(ν)*; *notify* has both forms too. In our
+  messages the destination stands on the envelope.
+* VI names the clients of B2 K2 and K3 and then κ2 and κ3.
+* VII says that unsubscriptions are *added* to the table (text to equations 6 and 7); equation 7 removes.
+* Equations 8 and 9 bind η twice ("∀ η ∈ N" and inside the set), write N \\ κ_i for N \\ {κ_i}, and call the
+  unsubscriptions M_ν although they hold no notification. A client is not in N_B, so "except the source" says
+  nothing for a client's request; it matters where a *tableUpdate* is passed on, and the source is a neighbour.
+* Equations 6 and 7 are written for a client's request only; for a tableUpdate the same hold with the neighbour as
+  destination (VI says so in words).
+* VII publishes ν, and then ν1 matches; one notification is meant.
+* IV.B gives *σ(ν)* to subscriptions only of "a single attribute" in equation 1; expressions over several are its
+  Boolean combinations.
+* VIII calls Section IV's procedure the way in which a mobile broker joins; IV has none for brokers. See `brokers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Routable(Protocol):
+    """What a table holds: something with a name that accepts what is routed."""
+
+    @property
+    def name(self) -> Hashable: ...
+
+    @property
+    def version(self) -> int: ...
+
+    def accepts(self, item: object) -> bool:
+        """Whether an item may concern it: never False where it does."""
+
+    def covers(self, other: object) -> bool:
+        """Whether it accepts everything that the other one does."""
+
+    def merged(self, other: object) -> Routable | None:
+        """One that accepts all that the two do, or None."""
+
+
+Named = Mapping[Hashable, Routable]
+
+
+@dataclass(frozen=True)
+class Table:
+    """T_B.
+
+    >>> from workbench.brokering.federation.attributes import Notification, Subscription, attribute
+    >>> sigma = Subscription("σ1", attribute("age") > 25)
+    >>> table = Table().with_([sigma], "κ1")
+    >>> table, table.destinations(Notification({"age": 30}))
+    ({(σ1, κ1)}, {'κ1'})
+    >>> table.without(["σ1"], "κ1")
+    {}
+    """
+
+    by_destination: Mapping[Hashable, Named] = field(default_factory=dict)
+
+    def with_(self, subscriptions: Iterable[Routable], destination: Hashable) -> Table:
+        """T_B ∪ {(σ, D) | σ ∈ ς}; a newer version of σ takes the place of the older one."""
+        entries = {**self.of(destination), **{s.name: s for s in subscriptions}}
+        return Table({**self.by_destination, destination: entries}) if entries else self
+
+    def without(self, names: Iterable[Hashable], destination: Hashable) -> Table:
+        """T_B \\ {(σ, D) | σ ∈ χ}."""
+        gone = set(names)
+        entries = {name: s for name, s in self.of(destination).items() if name not in gone}
+        rest = {d: held for d, held in self.by_destination.items() if d != destination}
+        return Table({**rest, destination: entries} if entries else rest)
+
+    def forget(self, destination: Hashable) -> Table:
+        """Nothing for that destination any longer."""
+        return Table({d: held for d, held in self.by_destination.items() if d != destination})
+
+    def of(self, destination: Hashable) -> Named:
+        """T^D, by name."""
+        return self.by_destination.get(destination, {})
+
+    def destinations(self, item: object, but: Hashable = None) -> set[Hashable]:
+        """Γ_B(ν), the source left out."""
+        return {
+            destination
+            for destination, held in self.by_destination.items()
+            if destination != but and any(s.accepts(item) for s in held.values())
+        }
+
+    def beyond(self, neighbour: Hashable, names: Iterable[Hashable] | None = None) -> dict[Hashable, Routable]:
+        """What a neighbour is to be told: the subscriptions of all other destinations, the newest of each name."""
+        found: dict[Hashable, Routable] = {}
+        only = None if names is None else set(names)
+        for destination, held in self.by_destination.items():
+            if destination != neighbour:
+                for name in held if only is None else held.keys() & only:
+                    if name not in found or found[name].version < held[name].version:
+                        found[name] = held[name]
+        return found
+
+    def __iter__(self) -> Iterator[tuple[Routable, Hashable]]:
+        return ((s, destination) for destination, held in self.by_destination.items() for s in held.values())
+
+    def __len__(self) -> int:
+        return sum(len(held) for held in self.by_destination.values())
+
+    def __contains__(self, entry: object) -> bool:
+        """Whether (name of σ, D) is an entry."""
+        return isinstance(entry, tuple) and len(entry) == 2 and entry[0] in self.of(entry[1])
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(sorted(f"({s.name}, {d})" for s, d in self)) + "}"
