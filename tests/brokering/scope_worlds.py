@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 from hypothesis import strategies as st
 
+from workbench.brokering.scopes.definition import Notification
 from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph
 from workbench.brokering.scopes.interfaces import OPEN, Interface, interface, passes
 from workbench.brokering.scopes.mappings import EventMapping
-from workbench.model import at_least, below
+from workbench.model import (
+    Scenario,
+    Space,
+    at_least,
+    below,
+    column,
+    other,
+    own,
+    publications,
+    region,
+    subscriptions,
+)
+from workbench.replay import Replay, replay
 
 COMPONENTS = ("a", "b", "c", "d")
 SCOPES = ("P", "Q", "R", "S", "T")
@@ -82,3 +98,36 @@ def contexts(draw: st.DrawFn, made: ScopeGraph) -> frozenset[str]:
 def open_sessions(made: ScopeGraph) -> ScopeGraph:
     """The same graph without tags."""
     return replace(made, scopes={n: replace(s, session=False) for n, s in made.scopes.items()})
+
+
+event = Space("event", kind=str, n=int)
+said = region(event, kind=column.kind, n=column.n)
+
+
+def events(rows: Any, consumers: Any = COMPONENTS) -> Scenario:
+    """Everybody hears of every event whose kind is among those wanted."""
+    wishes = pd.DataFrame([{"id": c, "wish": ("k", "l")} for c in consumers])
+    return Scenario(
+        [event],
+        [publications("events", rows="events", regions={"said": said}, transient=True)],
+        [
+            subscriptions(
+                "consumers",
+                rows="consumers",
+                regions={"wish": region(event, kind=column.wish)},
+                filter=own.wish.contains(other.said, space=event),
+            )
+        ],
+        tables={"events": pd.DataFrame(rows), "consumers": wishes},
+    )
+
+
+def told(scenario: Scenario, engine: str, **options: Any) -> Replay:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return replay(scenario, None, engine=engine, **options)
+
+
+def notification(row: Mapping[str, Any]) -> Notification:
+    content = {"kind": row["kind"], "n": row["n"]}
+    return Notification(row["id"], row["component"], content, frozenset((row["context"] or "").split()))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -15,10 +13,13 @@ from tests.brokering.scope_worlds import (
     COMPONENTS,
     contents,
     contexts,
+    events,
     filtered_edges,
     graphs,
+    notification,
     plain_edges,
     rich_edges,
+    told,
 )
 from workbench.brokering.scopes.definition import Notification, deliveries
 from workbench.brokering.scopes.graph import graph
@@ -28,7 +29,6 @@ from workbench.brokering.scopes.scoped import face_of, scoped
 from workbench.errors import ScenarioError
 from workbench.model import (
     Scenario,
-    Space,
     any_region,
     column,
     location,
@@ -38,35 +38,7 @@ from workbench.model import (
     region,
     subscriptions,
 )
-from workbench.replay import Replay, replay
-
-event = Space("event", kind=str, n=int)
-said = region(event, kind=column.kind, n=column.n)
-
-
-def events(rows: Any, consumers: Any = COMPONENTS) -> Scenario:
-    """Everybody hears of every event whose kind is among those wanted."""
-    wishes = pd.DataFrame([{"id": c, "wish": ("k", "l")} for c in consumers])
-    return Scenario(
-        [event],
-        [publications("events", rows="events", regions={"said": said}, transient=True)],
-        [
-            subscriptions(
-                "consumers",
-                rows="consumers",
-                regions={"wish": region(event, kind=column.wish)},
-                filter=own.wish.contains(other.said, space=event),
-            )
-        ],
-        tables={"events": pd.DataFrame(rows), "consumers": wishes},
-    )
-
-
-def told(scenario: Scenario, engine: str, **options: Any) -> Replay:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return replay(scenario, None, engine=engine, **options)
-
+from workbench.replay import replay
 
 Outcome = tuple[Any, str, tuple[tuple[str, Any], ...], frozenset[str]]
 
@@ -108,11 +80,6 @@ def test_engines_deliver_what_the_definition_says(data: st.DataObject) -> None:
         got = outcomes(limited, told(limited, engine).timelines)
         assert len(set(got)) == len(got), "a representation is delivered once"
         assert set(got) == expected, engine
-
-
-def notification(row: Mapping[str, Any]) -> Notification:
-    content = {"kind": row["kind"], "n": row["n"]}
-    return Notification(row["id"], row["component"], content, frozenset((row["context"] or "").split()))
 
 
 # -- persistent publications: membership is a transition -----------------------------------------------------------

@@ -186,10 +186,13 @@ def arrivals(
     ]
 
 
-def selected(graph: ScopeGraph, found: Iterable[Arrival], key: Any) -> list[Arrival]:
+def selected(
+    graph: ScopeGraph, found: Iterable[Arrival], key: Any, serving: frozenset[str] = frozenset()
+) -> list[Arrival]:
     """What the traverse and delivery policies leave of what could be received (3.5).
 
-    Each way up meets the policies of its apex, and each way down those of every scope on it.
+    Each way up meets the policies of its apex, and each way down those of every scope on it. Where one is to be chosen
+    of several, those that are being served go on.
     """
     listed = list(found)
     if all((s.traverse, s.delivery) == (BROADCAST, EVERYBODY) for s in graph.scopes.values()):
@@ -197,11 +200,13 @@ def selected(graph: ScopeGraph, found: Iterable[Arrival], key: Any) -> list[Arri
     kept: list[Arrival] = []
     for way in dict.fromkeys((a.path.up, a.face, a.session) for a in listed):
         here = [a for a in listed if (a.path.up, a.face, a.session) == way]
-        kept += _down(graph, way[0][-1], here, 0, key)
+        kept += _down(graph, way[0][-1], here, 0, key, serving)
     return kept
 
 
-def _down(graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: Any) -> list[Arrival]:
+def _down(
+    graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: Any, serving: frozenset[str]
+) -> list[Arrival]:
     """What is received below a scope that stands at that depth of the ways down."""
     if scope not in graph.scopes:
         return here
@@ -210,7 +215,11 @@ def _down(graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: A
         by_member.setdefault(arrival.path.down[depth + 1], []).append(arrival)
     policy = graph.scopes[scope]
     direct = {m: found for m, found in by_member.items() if m not in graph.scopes}
-    asked = {m: _down(graph, m, found, depth + 1, key) for m, found in by_member.items() if m in graph.scopes}
+    asked = {
+        member: _down(graph, member, found, depth + 1, key, serving)
+        for member, found in by_member.items()
+        if member in graph.scopes
+    }
     below = {m: found for m, found in asked.items() if found}
     if policy.traverse == TOP_DOWN:
         eligible = direct or below
@@ -221,6 +230,9 @@ def _down(graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: A
     members = sorted(eligible)
     if not members:
         return []
+    if policy.delivery.lasting:
+        served = [m for m in members if any(a.path.consumer in serving for a in eligible[m])]
+        members = served or members
     chosen = policy.delivery.choose(members, (scope, key), eligible[members[0]][0].content)
     return [arrival for member in chosen for arrival in eligible[member]]
 

@@ -109,6 +109,11 @@ def drawn(*what: Any) -> int:
 class Everybody:
     """Every eligible member receives."""
 
+    @property
+    def lasting(self) -> bool:
+        """Whether a choice lasts as long as the chosen one could receive."""
+        return False
+
     def choose(self, members: Sequence[str], key: Any, content: Content) -> Sequence[str]:
         """The members that receive, of those that could; ``key`` tells one delivery from another."""
         return members
@@ -123,6 +128,10 @@ class OneOf(Everybody):
 
     seed: int = 0
 
+    @property
+    def lasting(self) -> bool:
+        return True
+
     def choose(self, members: Sequence[str], key: Any, content: Content) -> Sequence[str]:
         return [max(members, key=lambda member: drawn(self.seed, key, member))] if members else []
 
@@ -136,6 +145,10 @@ class ByKey(Everybody):
 
     dimension: str
     seed: int = 0
+
+    @property
+    def lasting(self) -> bool:
+        return True
 
     def choose(self, members: Sequence[str], key: Any, content: Content) -> Sequence[str]:
         value = content.get(self.dimension)

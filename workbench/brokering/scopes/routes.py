@@ -11,7 +11,7 @@ memberships (`tokens_of`), so that no table of all visible pairs is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from workbench.brokering.scopes.definition import Context
@@ -74,12 +74,18 @@ def routes(graph: ScopeGraph, producer: str, context: Context = frozenset()) -> 
     return list(dict.fromkeys(_routes(graph, producer, context)))
 
 
+def waits_of(graph: ScopeGraph, up: Sequence[str]) -> tuple[str, ...]:
+    """The scopes on a way up whose publishing policies are waited for."""
+    return tuple(s for s in up[:-1] if s in graph.scopes and graph.scopes[s].publishing != IMMEDIATE)
+
+
 def _routes(graph: ScopeGraph, producer: str, context: Context) -> Iterator[Route]:
     if producer in graph.components:
         yield Route(f">{producer}", (), frozenset(), ())
-    climbing: list[tuple[tuple[str, ...], Steps, tuple[str, ...]]] = [((producer,), (), ())]
+    climbing: list[tuple[tuple[str, ...], Steps]] = [((producer,), ())]
     while climbing:
-        way, steps, waits = climbing.pop(0)
+        way, steps = climbing.pop(0)
+        waits = waits_of(graph, way)
         here = way[-1]
         if here in graph.scopes:
             yield from _below(graph, here, steps, graph.sessions([here]), waits, frozenset(way), producer)
@@ -89,8 +95,7 @@ def _routes(graph: ScopeGraph, producer: str, context: Context) -> Iterator[Rout
             edge = graph.edges[here, scope]
             out = _crossing(edge.mapping_out, edge.output)
             if out is not None:
-                waiting = here in graph.scopes and graph.scopes[here].publishing != IMMEDIATE
-                climbing.append(((*way, scope), (*steps, *out), (*waits, here) if waiting else waits))
+                climbing.append(((*way, scope), (*steps, *out)))
 
 
 def _below(

@@ -40,7 +40,7 @@ import pandas as pd
 from workbench.brokering.scopes.adapters import visible_roots
 from workbench.brokering.scopes.definition import Context
 from workbench.brokering.scopes.graph import ScopeGraph
-from workbench.brokering.scopes.interfaces import Content, Interface, Passing
+from workbench.brokering.scopes.interfaces import Content, Interface, Passing, extent_of
 from workbench.brokering.scopes.routes import NOWHERE, Route, routes, tokens_of
 from workbench.errors import ScenarioError
 from workbench.model.columns import column, is_null
@@ -402,10 +402,11 @@ def _frozen(cells: Content) -> Any:
 
 
 def contents(population: Population, cells: Content) -> dict[str, Any]:
-    """What a row says: its cells, and what its regions leave of their dimensions."""
+    """What a row says: its cells, and what its regions leave of dimensions that no cell of the same name tells."""
     said = {k: v for k, v in cells.items() if not is_null(v)}
     for _, region in population.regions:
-        said |= dict(region.fill(cells).constraints)
+        left = dict(region.fill(cells).constraints)
+        said |= {name: extent for name, extent in left.items() if name not in said or extent_of(said[name]) != extent}
     return said
 
 
