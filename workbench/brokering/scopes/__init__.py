@@ -4,5 +4,24 @@ graph        components, scopes, membership, visibility     definition   deliver
 interfaces   what may cross a boundary                      adapters     the efficient form of section 4
 mappings     what it becomes on the way                     scoped       a scenario under a graph is a scenario
 policies     when, where and to whom it is sent             transmission policies as a last stage over timelines
-why          what stopped or changed a notification         market       the paper's stock application
+why          what stopped or changed a notification         live         a broker under a graph that changes
+routes       what stands on the ways of a producer          market       the paper's stock application
 """
+
+from workbench.brokering.scopes.definition import Notification, deliveries
+from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph, from_toml, graph
+from workbench.brokering.scopes.interfaces import OPEN, Interface, interface, kinds, passes
+from workbench.brokering.scopes.live import EventService, ScopedBroker
+from workbench.brokering.scopes.mappings import EventMapping
+from workbench.brokering.scopes.policies import Admitting, ByKey, Chosen, Delayed, OneOf, Until
+from workbench.brokering.scopes.scoped import scoped
+from workbench.brokering.scopes.transmission import published_in, transmitted
+from workbench.brokering.scopes.why import why
+
+__all__ = [
+    "ScopeGraph", "Scope", "Edge", "graph", "from_toml",
+    "Interface", "interface", "passes", "kinds", "OPEN", "EventMapping",
+    "Delayed", "Until", "OneOf", "ByKey", "Chosen", "Admitting",
+    "Notification", "deliveries", "why",
+    "scoped", "transmitted", "published_in", "ScopedBroker", "EventService",
+]  # fmt: skip
