@@ -41,6 +41,7 @@ class Explorer(widgets.VBox):
         self._run, self._services = run, services
         self.done: Any = None
         self._seen: Any = None
+        self._exact: float | None = None
         self.service = widgets.Dropdown(options=list(services), description="service", style=_WIDE)
         self.parameters: dict[str, widgets.Widget] = {}
         self._form = widgets.VBox()
@@ -53,14 +54,14 @@ class Explorer(widgets.VBox):
         self.clock, self.counts = widgets.HTML(), widgets.HTML()
         self.histogram = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
         self.picture = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
-        self.notifications = widgets.Select(rows=8, layout=widgets.Layout(width="100%"))
+        self.notifications = widgets.Select(rows=8, layout=widgets.Layout(width="auto"))
         self.reason = widgets.HTML()
         self.folder = widgets.Text(value="explored", description="folder", style=_WIDE)
         self.keep = widgets.Button(description="Export", icon="save", tooltip="notifications as CSV, the map as HTML")
         widgets.jslink((self.play, "value"), (self.instant, "value"))
         self.service.observe(self._chosen, "value")
         self.start.on_click(lambda _: self.run())
-        self.instant.observe(lambda _: self._moment(), "value")
+        self.instant.observe(self._moved, "value")
         self.notifications.observe(self._selected, "value")
         self.keep.on_click(lambda _: self.export())
         self._chosen()
@@ -122,7 +123,7 @@ class Explorer(widgets.VBox):
             self.progress.bar_style = "danger"
             self.message.value = f'<span role="alert" style="color:#b42318">{escape(error)}</span>'
             return
-        self.done, self._seen = done, seen
+        self.done, self._seen, self._exact = done, seen, None
         told = seen.notifications
         self.histogram.value, self.picture.value = over_time(seen).png(), space(seen).png()
         self.notifications.options = [
@@ -137,9 +138,15 @@ class Explorer(widgets.VBox):
 
     @property
     def at(self) -> float:
-        """The instant that is looked at, as a number of the scene."""
+        """The instant that is looked at, as a number of the scene: a selected notification's, or the slider's."""
+        if self._exact is not None:
+            return self._exact
         first, last = self._seen.span
         return float(first + (last - first) * self.instant.value / STEPS)
+
+    def _moved(self, _: Any) -> None:
+        self._exact = None
+        self._moment()
 
     def _moment(self) -> None:
         """The clock and the counts at the instant that is looked at."""
@@ -159,7 +166,9 @@ class Explorer(widgets.VBox):
         row = self._seen.notifications.iloc[change["new"]]
         first, last = self._seen.span
         if last > first:
-            self.instant.value = min(STEPS, -int(-(row["at"] - first) / (last - first) * STEPS // 1))
+            self.instant.value = round((row["at"] - first) / (last - first) * STEPS)
+        self._exact = float(row["at"])
+        self._moment()
         try:
             said = escape(self.done.explain(row["publication"], row["subscription"], row["t"]))
         except WorkbenchError as error:

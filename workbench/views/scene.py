@@ -140,7 +140,7 @@ def _few(table: Any, at_most: int, name: str, notes: list[str]) -> pd.DataFrame:
     if table is None:
         return pd.DataFrame()
     if not isinstance(table, pd.DataFrame) and hasattr(table, "toPandas"):
-        rows = table.limit(at_most + 1).toPandas()
+        rows = tables.load(table.limit(at_most + 1))
         if len(rows) > at_most:
             notes.append(f"only {at_most:,} {name} were looked at")
         return rows.iloc[:at_most]  # type: ignore[no-any-return]
