@@ -102,7 +102,7 @@ def resubscribing(made: Replay) -> pd.DataFrame:
 
 
 def _pandas(table: Any) -> pd.DataFrame:
-    return table if isinstance(table, pd.DataFrame) else table.toPandas()
+    return tables.load(table)
 
 
 def _moves(made: Replay) -> dict[Client, np.ndarray]:

@@ -13,6 +13,8 @@ from workbench.datasets.city import City
 from workbench.replay import Replay, replay
 
 RADIUS_M, PAUSE_H = 300, 5
+QUESTION = "Who hears about which coffee shop, and when?"
+WRITTEN = ("report.html", "map.html", "timelines.parquet", "notifications.parquet", "metrics.json")
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,10 @@ class Demo:
 
     def __str__(self) -> str:
         m = self.done.metrics
-        files = [self.out / "city", *(self.out / "coffee" / n for n in _WRITTEN)]
+        files = [self.out / "city", *(self.out / "coffee" / n for n in WRITTEN)]
         return "\n".join(
             [
-                f"{m['rows_in']:,} fixes of a synthetic city; shoppers hear of coffee shops within {RADIUS_M} m,",
+                f"{QUESTION} {m['rows_in']:,} fixes of a synthetic city; shoppers hear of shops within {RADIUS_M} m,",
                 f"but not within {PAUSE_H} hours of entering one.",
                 repr(self.done),
                 *(f"  {file}" for file in files),
@@ -35,15 +37,18 @@ class Demo:
         )
 
 
-_WRITTEN = ("timelines.parquet", "notifications.parquet", "metrics.json")
-
-
 def demo(out: Path) -> Demo:
-    """Write a city, replay the coffee scenario over it on Spark, and write timelines and notifications."""
+    """Write a city, replay the coffee scenario over it on Spark, and write tables, report and map."""
+    from workbench.views import reports
+
     city = City(seed=1, people=100, tourists=20, cars=0, buses=0, highway=0)
     if not (out / "city" / "fixes" / "manifest.json").exists():
         city.write(out / "city", truth=False)
     parameters = {"radius_m": RADIUS_M, "pause_h": PAUSE_H}
     done = replay("coffee", out / "city" / "fixes", out / "city" / "places.parquet", "spark", parameters)
-    done.save(out / "coffee")
+    folder = done.save(out / "coffee")
+    reports.folder(
+        done.scene(), folder, title="Coffee", question=QUESTION, scenario=repr(done.scenario),
+        metrics=done.metrics, explain=done.explain,
+    )  # fmt: skip
     return Demo(done, out)

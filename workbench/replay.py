@@ -25,10 +25,8 @@ from workbench.engines.explain import Explanation, explain
 from workbench.engines.reference import Reference
 from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
-from workbench.model.filters import Match
 from workbench.model.history import Client, History, Party
 from workbench.model.pubsub import Population
-from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
 from workbench.scenarios import resolve
 
@@ -65,17 +63,23 @@ class Replay:
     def explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
         """Both filters of a pair at one instant, with the truth value and the measured quantity at every node."""
         sides = ((self.scenario.publications, publication), (self.scenario.subscriptions, subscription))
-        everybody = _sees_others(self.scenario)
-        data = self.data if everybody else self.inputs([_id_of(*side) for side in sides])
+        seen = self._seen()
+        data = self.data if "fixes" in seen else self.inputs([_id_of(*side) for side in sides])
         pair = [_party(*side, data) for side in sides]
         t = data.clock.ticks(at)
         clients = {party.client.id for party in pair}
         history = History(self.scenario)
         for instant, changes in tables.changes(data)[0].items():
-            relevant = [c for c in changes if everybody or c.client.id in clients]
+            relevant = [c for c in changes if c.client.table in seen or c.client.id in clients]
             if relevant and instant <= t:
                 history.apply(instant, relevant)
         return explain(Reference(self.scenario, history, data.clock, data.metric), pair[0], pair[1], t)
+
+    def _seen(self) -> set[str]:
+        """The tables whose rows matter to everybody: those of third parties."""
+        names = {name for p in self.scenario.populations for name in self.scenario.looked_at(p)}
+        looked_at = [self.scenario.population(name) for name in names]
+        return {table for p in looked_at for table in (p.table, p.profiles) if table}
 
     def scene(self, zone: str | None = None) -> Scene:
         """What maps, plots and reports show of it, with times in a zone (default: the data's, else UTC)."""
@@ -172,7 +176,7 @@ def replay(
     if engine not in ENGINES:
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
-    if engine != "reference" and made.visibility and _sees_others(made):
+    if engine != "reference" and made.visibility and any(map(made.looked_at, made.populations)):
         raise ScenarioError(
             f"{made.name!r} looks at third parties under a graph of scopes, which engine {engine!r} does not know; "
             "use engine='reference'"
@@ -270,12 +274,6 @@ def _silent_ids(scenario: Scenario, silent: frozenset[str], timelines: pd.DataFr
     return frozenset(n for n in timelines["publication"] if str(n).split("/", 1)[0] in silent)
 
 
-def _sees_others(scenario: Scenario) -> bool:
-    """Whether some filter looks at third parties, so that their rows matter too."""
-    nodes = (n for p in scenario.populations for n in p.filter.walk())
-    return any(isinstance(n, Match) and (n.third is not None or isinstance(n.relation, Nearest)) for n in nodes)
-
-
 def _id_of(populations: Sequence[Population], name: Any) -> Any:
     """The id in a name that the output gave: ``population/id`` where a side has several populations."""
     return name if len(populations) == 1 else str(name).partition("/")[2]
@@ -296,7 +294,7 @@ def _party(populations: Sequence[Population], name: Any, data: tables.Inputs) ->
 
 
 def _pandas(table: Any) -> pd.DataFrame:
-    return table if isinstance(table, pd.DataFrame) else table.toPandas()
+    return tables.load(table)
 
 
 def diff(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import shapely
 
 from workbench.errors import DataError, ScenarioError, did_you_mean, raise_all
@@ -80,11 +81,20 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
         return _load_path(Path(source), name)
     if hasattr(source, "to_pandas"):
         return source.to_pandas(types_mapper=None)  # type: ignore[no-any-return]
-    if hasattr(source, "toPandas"):
-        return source.toPandas()  # type: ignore[no-any-return]
+    if hasattr(source, "toArrow"):
+        return _from_arrow(source.toArrow())  # by way of Arrow, Spark's instants keep their zone
     if isinstance(source, Mapping):
         return pd.DataFrame(dict(source))
     raise DataError(f"{name}: {type(source).__name__} is not a table; expected a path, pandas, Arrow or Spark")
+
+
+def _from_arrow(table: Any) -> pd.DataFrame:
+    """An Arrow table in pandas; whole numbers stay whole where some are null."""
+    frame = table.to_pandas()
+    for name in frame.columns:
+        if pa.types.is_integer(table.schema.field(name).type) and table[name].null_count:
+            frame[name] = table[name].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    return frame
 
 
 def _load_path(path: Path, name: str) -> pd.DataFrame:

@@ -33,9 +33,7 @@ import pyarrow.parquet as pq
 from workbench import tables
 from workbench.errors import DataError, WorkbenchError
 from workbench.model.clock import Clock
-from workbench.model.filters import Match
 from workbench.model.pubsub import Population
-from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
 from workbench.session import spark_session
 
@@ -96,22 +94,9 @@ def entangled(scenario: Scenario) -> str | None:
             if not {p.name, s.name} & over_fixes:
                 return f"{p.name} and {s.name} match without any mobile"
     for population in scenario.populations:
-        for node in population.filter.walk():
-            if isinstance(node, Match) and (seen := _third_parties(scenario, population, node) & over_fixes):
-                return f"{population.name} look at all of {', '.join(sorted(seen))}"
+        if seen := scenario.looked_at(population) & over_fixes:
+            return f"{population.name} look at all of {', '.join(sorted(seen))}"
     return None
-
-
-def _third_parties(scenario: Scenario, population: Population, node: Match) -> set[str]:
-    if node.third is not None:
-        return {node.third.among.population}
-    if not isinstance(node.relation, Nearest):
-        return set()
-    if node.relation.among is not None:
-        return {node.relation.among.population}
-    own_side = getattr(node.right, "side", "own") == "own"
-    role = population.role if own_side else scenario.opposite(population)[0].role
-    return {regions.population for regions in scenario.declared_in(node.space, role)}
 
 
 def run(
@@ -303,7 +288,7 @@ def _look_at(fixes: Shards | DataFrame) -> Known:
 def _look_at_table(fixes: DataFrame) -> Known:
     from pyspark.sql import functions as f
 
-    sample = fixes.limit(100).toPandas()
+    sample = tables.load(fixes.limit(100))
     if "t" not in fixes.columns:
         return Known(sample, None, len(sample))
     low, high, rows = fixes.agg(f.min("t"), f.max("t"), f.count("*")).collect()[0]
@@ -413,7 +398,7 @@ def rows_of(fixes: Shards | DataFrame, mobiles: Sequence[Any] | None) -> pd.Data
     if not isinstance(fixes, Sequence):
         from pyspark.sql import functions as f
 
-        return (fixes if names is None else fixes.where(f.col("mobile").cast("string").isin(names))).toPandas()
+        return tables.load(fixes if names is None else fixes.where(f.col("mobile").cast("string").isin(names)))
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 

@@ -100,6 +100,22 @@ class Scenario:
         ranges = [[n for n, r in others.regions if _ranges_over(r, uses)] for uses in variables.values()]
         return [dict(zip(variables, choice, strict=True)) for choice in product(*ranges)]
 
+    def looked_at(self, population: Population) -> set[str]:
+        """The populations that a population's filter looks at as third parties: any region, nearest neighbours."""
+        found = set()
+        for node in population.filter.walk():
+            if not isinstance(node, Match):
+                continue
+            if node.third is not None:
+                found.add(node.third.among.population)
+            elif isinstance(node.relation, relations.Nearest) and node.relation.among is not None:
+                found.add(node.relation.among.population)
+            elif isinstance(node.relation, relations.Nearest):
+                own_side = isinstance(node.right, Var) and node.right.side == "own"
+                role = population.role if own_side else self.opposite(population)[0].role
+                found.update(regions.population for regions in self.declared_in(node.space, role))
+        return found
+
     def declared_in(self, space: Space, role: str) -> list[Regions]:
         """All regions of a role that are declared in a space or in one that fully contains it."""
         sides = self.publications if role == PUBLICATION else self.subscriptions
