@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCOPE, COMPONENT, LINE, ATTACHED = "#dbe9f6", "#f2f2f2", "#555555", "#9c3d10"
+PAPER = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
 
 def layers(graph: Any) -> dict[str, int]:
@@ -27,24 +28,18 @@ def layers(graph: Any) -> dict[str, int]:
 
 
 def positions(graph: Any) -> dict[str, tuple[float, float]]:
-    """Where everything is drawn: by layers, each ordered by where its members stand."""
+    """Where everything is drawn: by layers, each ordered by where its neighbours stand, so that few edges cross."""
     heights = layers(graph)
-    placed: dict[str, tuple[float, float]] = {}
-    for height in sorted(set(heights.values())):
-        names = [name for name, h in heights.items() if h == height]
-
-        def wanted(name: str) -> tuple[float, str]:
-            below = [placed[member][0] for member in graph.predecessors(name) if member in placed]
-            return (sum(below) / len(below) if below else 0.0, name)
-
-        names.sort(key=wanted if height else _family(graph))
-        for k, name in enumerate(names):
-            placed[name] = ((k + 1) / (len(names) + 1), float(height))
-    return placed
-
-
-def _family(graph: Any) -> Any:
-    return lambda name: (sorted(graph.successors(name)), name)
+    count = max(heights.values(), default=-1) + 1
+    rows = [sorted(name for name, h in heights.items() if h == height) for height in range(count)]
+    across = {name: (k + 1) / (len(row) + 1) for row in rows for k, name in enumerate(row)}
+    for sweep in range(8):
+        near = graph.predecessors if sweep % 2 else graph.successors
+        for row in rows if sweep % 2 else rows[::-1]:
+            middle = {n: [across[m] for m in near(n)] or [across[n]] for n in row}
+            row.sort(key=lambda n: (sum(middle[n]) / len(middle[n]), n))
+            across.update({name: (k + 1) / (len(row) + 1) for k, name in enumerate(row)})
+    return {name: (across[name], float(height)) for name, height in heights.items()}
 
 
 def attached_to_scope(scope: Any) -> str:
@@ -119,9 +114,11 @@ def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight
             text = attached_to_scope(scope)
             ax.annotate(text, where[name], (18, -2), textcoords="offset points", fontsize=7, color=ATTACHED, va="top")
         for (member, scope), edge in graph.edges.items():
+            if not attached_to_edge(edge):
+                continue
             (x1, y1), (x2, y2) = where[member], where[scope]
             middle = (x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1))
-            ax.annotate(attached_to_edge(edge), middle, fontsize=6, color=LINE, ha="center", va="center")
+            ax.annotate(attached_to_edge(edge), middle, fontsize=6, color=LINE, ha="center", va="center", bbox=PAPER)
     ax.set_axis_off()
     ax.margins(0.08)
     return ax

@@ -36,6 +36,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.brokering.scopes.definition import Notification
 from workbench.brokering.scopes.graph import Scope, ScopeGraph, graph
 from workbench.brokering.scopes.interfaces import Content, Interface, interface, kinds, passes
 from workbench.brokering.scopes.mappings import EventMapping
@@ -205,3 +206,14 @@ def trading(day: Iterable[tuple[Any, ...]] = DAY) -> Scenario:
 def wanted() -> dict[str, Interface]:
     """The same subscriptions as sets of filters on notifications."""
     return {name: interface(passes(kind=wished, share=shares)) for name, wished, shares in WISHES}
+
+
+def event(id: str, day: Iterable[tuple[Any, ...]] = DAY) -> Notification:
+    """An event of the day as a notification.
+
+    >>> event("a1").producer, sorted(event("a1").context)
+    ('DB', ['C1'])
+    """
+    row = dict(zip(EVENT, next(e for e in day if e[0] == id), strict=True))
+    content = {name: row[name] for name, _ in notification.dimensions}
+    return Notification(id, row["component"], content, frozenset(row["context"].split()), row["t"])
