@@ -10,7 +10,7 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,8 +100,9 @@ def scene(
     zone: str | None = None,
     radius_m: float | None = None,
     at_most: int = 200_000,
+    notes: Iterable[str] = (),
 ) -> Scene:
-    """The scene of a replay's tables.
+    """The scene of a replay's tables; ``notes`` say what was left out of them before.
 
     >>> fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 3], "x": [0.0, 9.0], "y": [0.0, 0.0]})
     >>> lines = pd.DataFrame({"publication": ["a"], "subscription": [7], "tau": [2], "pi": [3], "ended": ["unmatch"]})
@@ -110,11 +111,11 @@ def scene(
     0    match  2.0  0.0
     1  unmatch  3.0  9.0
     """
-    notes: list[str] = []
-    lines = _few(timelines, at_most, "timelines", notes)
-    told = _few(notifications, at_most, "notifications", notes)
-    moving = _few(fixes, at_most * 10, "fixes", notes)
-    sites = _few(places, at_most, "places", notes)
+    left_out = list(notes)
+    lines = _few(timelines, at_most, "timelines", left_out)
+    told = _few(notifications, at_most, "notifications", left_out)
+    moving = _few(fixes, at_most * 10, "fixes", left_out)
+    sites = _few(places, at_most, "places", left_out)
     metric = _metric(moving, sites)
     integers = not any(
         pd.api.types.is_datetime64_any_dtype(column)
@@ -131,8 +132,8 @@ def scene(
     span = (float(min(a for a, _ in ends)), float(max(b for _, b in ends))) if ends else (0.0, 1.0)
     site_frame = _sites(sites, metric, radius_m)
     track_frame = _tracks(moving, metric, span[1])
-    made = Scene(metric, times, site_frame, track_frame, told, lines, sides, span, tuple(notes))
-    return Scene(metric, times, site_frame, track_frame, _located(made), lines, sides, span, tuple(notes))
+    made = Scene(metric, times, site_frame, track_frame, told, lines, sides, span, tuple(left_out))
+    return Scene(metric, times, site_frame, track_frame, _located(made), lines, sides, span, tuple(left_out))
 
 
 def _few(table: Any, at_most: int, name: str, notes: list[str]) -> pd.DataFrame:
