@@ -102,6 +102,7 @@ class Replay:
             sides=sides,
             zone=zone or data.clock.zone,
             radius_m=self.scenario.parameters.get("radius_m"),
+            notes=[f"only mobiles that were told something, up to {MAX_MOBILES}"] if self.engine == "spark" else (),
         )
 
     def _most_told(self, mobiles: int) -> list[Any]:
