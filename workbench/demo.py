@@ -41,11 +41,12 @@ def demo(out: Path) -> Demo:
     """Write a city, replay the coffee scenario over it on Spark, and write tables, report and map."""
     from workbench.views import reports
 
-    city = City(seed=1, people=100, tourists=20, cars=0, buses=0, highway=0)
+    city = City(seed=1, people=12, tourists=3, cars=0, buses=0, highway=0)
     if not (out / "city" / "fixes" / "manifest.json").exists():
         city.write(out / "city", truth=False)
     parameters = {"radius_m": RADIUS_M, "pause_h": PAUSE_H}
-    done = replay("coffee", out / "city" / "fixes", out / "city" / "places.parquet", "spark", parameters)
+    places = city.places()
+    done = replay("coffee", out / "city" / "fixes", places[places["category"] == "coffee"], "spark", parameters)
     folder = done.save(out / "coffee")
     reports.folder(
         done.scene(), folder, title="Coffee", question=QUESTION, scenario=repr(done.scenario),
