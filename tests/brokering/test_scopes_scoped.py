@@ -32,11 +32,15 @@ from workbench.model import (
     any_region,
     column,
     location,
+    now,
     other,
     own,
     publications,
     region,
     subscriptions,
+    tau,
+    ticks,
+    visits,
 )
 from workbench.replay import replay
 
@@ -221,3 +225,48 @@ def test_an_interface_hides_third_parties_too() -> None:
 def test_engines_that_do_not_know_invisible_third_parties_say_so() -> None:
     with pytest.raises(ScenarioError, match="third parties under a graph of scopes"):
         replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine="local")
+
+
+def test_histories_of_third_parties_hold_only_what_was_visible() -> None:
+    """tau and aggregates over any region: bob has been at the shop that he sees, ann never at one that she sees."""
+    here = region(location, position=column.position)
+    entered = own.here.within(5, any_region("shops.site"), space=location)
+    visited = visits(entered, window=ticks(50)).count() >= 1
+    made = Scenario(
+        [location],
+        [publications("shops", rows="places", regions={"site": here})],
+        [
+            subscriptions("recent", rows="fixes", regions={"here": here}, filter=now - tau(entered) <= ticks(50)),
+            subscriptions("regular", rows="fixes", regions={"here": here}, filter=visited),
+        ],
+    )
+    rows = [(mobile, t, x) for mobile in ("ann", "bob") for t, x in ((1, 0.0), (3, 500.0), (9, 500.0))]
+    fixes = pd.DataFrame(rows, columns=["mobile", "t", "x"]).assign(y=0.0)
+    seen = {name: replay(s, fixes, PLACES, engine="reference").timelines for name, s in (
+        ("flat", made), ("scoped", scoped(made, DISTRICTS)),
+    )}  # fmt: skip
+    told_of = {name: set(lines["subscription"]) for name, lines in seen.items()}
+    assert told_of["flat"] == {"recent/ann", "recent/bob", "regular/ann", "regular/bob"}
+    assert told_of["scoped"] == {"recent/bob", "regular/bob"}
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_profiles_that_a_population_has_already_are_kept(engine: str) -> None:
+    made = events([{"id": "q1", "t": 1, "component": "X", "kind": "k"}], "YZ")
+    profiles = pd.DataFrame({"id": ["q1"], "n": [8]})
+    events_with = publications("events", rows="events", regions=dict(made.publications[0].regions), profiles="numbers")
+    whole = Scenario(made.spaces, [events_with], made.subscriptions, tables={**made.tables, "numbers": profiles})
+    only_eight = graph("X->S", "Y->S", "Z->S").with_edge("Y", "S", input=interface(passes(n=8)))
+    only_eight = only_eight.with_edge("Z", "S", input=interface(passes(n=9)))
+    assert told(scoped(whole, only_eight), engine).timelines["subscription"].tolist() == ["Y"]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_timestamps_stay_timestamps(engine: str) -> None:
+    at = pd.to_datetime(["2026-01-01T09:00Z", "2026-01-01T10:00Z"])
+    rows = [{"id": "q1", "t": t, "component": "X", "kind": "k", "n": n} for n, t in enumerate(at)]
+    double = EventMapping("double", lambda said: {**said, "n": 2 * said["n"] + 1})
+    before = graph("X->S", "Y->S", "Z->R", "S->R").with_edge("S", "R", mapping_out=double)
+    got = told(scoped(standing(rows, "YZ"), {at[0]: before, at[1]: before.leave("Y", "S")}), engine).timelines
+    lines = {(r.publication, r.subscription, r.tau, r.pi) for r in got.fillna({"pi": at[1]}).itertuples()}
+    assert lines == {("q1", "Y", at[0], at[1]), ("q1@double", "Z", at[0], at[1])}
