@@ -1,7 +1,11 @@
 """TIP 3: location-aware services that collaborate without knowing each other (ADC 2009).
 
-events        what services and brokers say             bodies    the type-specific part, canonical and safe
-envelope      an event as a SOAP message                cache     requests and replies, kept by a broker
-rules         advertisements, conditions, rules         observer  who is subscribed to what
-descriptions  what a service says about itself
+events        what services and brokers say             bodies     the type-specific part, canonical and safe
+envelope      an event as a SOAP message                cache      requests and replies, kept by a broker
+rules         advertisements, conditions, rules         observer   who is subscribed to what
+descriptions  what a service says about itself          host       a service as a pure step
+state         all that a broker knows                   broker     a broker as a pure step
+inputs        what steps take in, and want done         recent     events seen of late
+messages      the table of messages                     recording  inputs kept, and replayed
+simulated     the driver with simulated time
 """
