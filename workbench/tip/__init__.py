@@ -7,5 +7,5 @@ descriptions  what a service says about itself          host       a service as 
 state         all that a broker knows                   broker     a broker as a pure step
 inputs        what steps take in, and want done         recent     events seen of late
 messages      the table of messages                     recording  inputs kept, and replayed
-simulated     the driver with simulated time
+simulated     the driver with simulated time            tcp        the driver over TCP
 """

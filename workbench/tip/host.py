@@ -9,6 +9,7 @@ broker, and nobody's name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -119,29 +120,31 @@ def happen(host: Host, happening: Event | str, now: int) -> Hosted:
         if (happening.type, happening.category) == ("End", SYSTEM):
             return Hosted(replace(host, ended=True), (), ())
     memory, acts = host.behaviour.react(host.memory, happening, now)
-    host = replace(host, memory=memory)
+    return do(replace(host, memory=memory), acts, now)
+
+
+def do(host: Host, acts: Iterable[Act], now: int) -> Hosted:
+    """Have a service act: because it reacts, or because a user turns it."""
     sends: list[Event] = []
     wakes: list[int] = []
     for act in acts:
         match act:
             case Publish():
                 host, event = _published(host, act, now)
-                sends.append(event)
             case Advertise(new):
                 new = replace(new, service_category=host.behaviour.description.category)
                 others = tuple(one for one in host.advertised if one.type != new.type)
                 host = replace(host, advertised=(*others, new))
                 host, event = _system(host, "Advertisement", advertisement_body(new), now)
-                sends.append(event)
             case Withdraw(type):
                 left = tuple(one for one in host.advertised if one.type != type)
                 host, event = _system(replace(host, advertised=left), "Unadvertisement", body(name=type), now)
-                sends.append(event)
-            case WakeAt(t):
-                wakes.append(t)
             case Leave():
                 host, event = _system(replace(host, ended=True), "Deregistration", "", now)
-                sends.append(event)
+            case WakeAt(t):
+                wakes.append(t)
+                continue
+        sends.append(event)
     return Hosted(host, tuple(sends), tuple(wakes))
 
 

@@ -120,9 +120,7 @@ class Simulation:
 
     def say(self, name: str, *acts: hosting.Act) -> Simulation:
         """Have a service do something from outside, as a user who turns it."""
-        behaviour = _Saying(self.hosts[name].behaviour, acts)
-        hosted = hosting.happen(replace(self.hosts[name], behaviour=behaviour), hosting.WAKE, self.now)
-        self._host(name, hosted._replace(host=replace(hosted.host, behaviour=behaviour.behaviour)))
+        self._host(name, hosting.do(self.hosts[name], acts, self.now))
         return self
 
     def run(self, until: int | None = None) -> None:
@@ -227,17 +225,3 @@ class Simulation:
 
     def _after(self, delay: int, action: Callable[[], Any]) -> None:
         self.env.timeout(delay).callbacks.append(lambda _: action())
-
-
-class _Saying:
-    """A behaviour that does given acts once."""
-
-    def __init__(self, behaviour: Behaviour, acts: tuple[hosting.Act, ...]) -> None:
-        self.behaviour, self.acts = behaviour, acts
-
-    @property
-    def description(self) -> Any:
-        return self.behaviour.description
-
-    def react(self, memory: Any, happening: Event | str, now: int) -> tuple[Any, tuple[hosting.Act, ...]]:
-        return memory, self.acts

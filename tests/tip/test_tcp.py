@@ -1,0 +1,185 @@
+"""The same steps over TCP on the loopback address; a recording replayed in simulation; faults (TIP 3, 8)."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from tests.tip.worlds import INFORMATION, LOCATION, Answering, Quiet, publishing, subscribing
+from workbench.tip.bodies import body
+from workbench.tip.broker import broker
+from workbench.tip.descriptions import ServiceDescription
+from workbench.tip.envelope import encode
+from workbench.tip.events import Event
+from workbench.tip.host import Host, Publish
+from workbench.tip.inputs import Connect, Shutdown, Start
+from workbench.tip.messages import MESSAGES
+from workbench.tip.recording import read, replayed, written
+from workbench.tip.state import Limits
+from workbench.tip.tcp import LOOPBACK, BrokerServer, Frames, ServiceClient, introduction
+
+GUIDE = Answering(
+    ServiceDescription("informative", advertisements=(INFORMATION,), subscriptions=("Location",)),
+    "Location", "Information",
+)  # fmt: skip
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(30):
+            await test()
+
+    asyncio.run(limited())
+
+
+@asynccontextmanager
+async def serving(*names: str, limits: Limits | None = None) -> AsyncIterator[dict[str, BrokerServer]]:
+    addresses: dict[str, int] = {}
+    made = {name: BrokerServer(broker(name, limits=limits), addresses=addresses) for name in names}
+    for server in made.values():
+        await server.__aenter__()
+        server.input(Start())
+    try:
+        yield made
+    finally:
+        for server in made.values():
+            await server.__aexit__()
+
+
+async def service(name: str, server: BrokerServer, behaviour: Quiet) -> ServiceClient:
+    client = ServiceClient(Host(name, behaviour))
+    await client.connect(server.addresses[server.state.name])
+    return client
+
+
+def got(type: str, number: int = 1) -> Callable[[Host], bool]:
+    return lambda host: sum(event.type == type for event in host.received) >= number
+
+
+async def until(truth: Callable[[], bool]) -> None:
+    while not truth():
+        await asyncio.sleep(0.005)
+
+
+def wanted(server: BrokerServer, other: str) -> int:
+    """How many subscriptions another broker has told this one."""
+    return len(server.state.neighbours[other].wants) if other in server.state.neighbours else 0
+
+
+def test_client_and_server_over_tcp_and_the_recording_replayed_has_the_same_effects() -> None:
+    async def test() -> None:
+        async with serving("client", "server") as brokers:
+            gps = await service("gps", brokers["client"], publishing(LOCATION))
+            display = await service("display", brokers["client"], subscribing("Information"))
+            guide = await service("guide", brokers["server"], GUIDE)
+            brokers["client"].input(Connect("server"))
+            for one, other in (("client", "server"), ("server", "client")):
+                await until(lambda one=one, other=other: wanted(brokers[one], other) > 0)  # type: ignore[misc]
+            for n in range(5):
+                gps.say(Publish("Location", body(x=n)))
+            await display.until(got("Information", 5))
+            assert [e.body for e in display.host.received if e.type == "Information"] == [body(x=n) for n in range(5)]
+            assert list(brokers["client"].messages.columns) == list(MESSAGES)
+            assert (brokers["client"].messages["type"] == "Information").sum() == 10
+            brokers["client"].input(Shutdown())
+            await until(lambda: not brokers["server"].state.neighbours)
+            for one in (gps, display, guide):
+                await one.close()
+        for name, server in brokers.items():
+            assert replayed({name: server.first}, read(written(server.recording))) == server.recording
+            assert len(server.recording) > 20
+
+    run(test)
+
+
+def test_a_message_that_is_hostile_malformed_or_oversized_disturbs_nobody() -> None:
+    hostile = b'<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/hostname">]><x>&f;</x>'
+
+    async def test() -> None:
+        async with serving("b") as brokers:
+            server = brokers["b"]
+            gps = await service("gps", server, publishing(LOCATION))
+            screen = await service("map", server, subscribing("Location"))
+            await screen.until(got("Subscribed"))
+            reader, writer = await asyncio.open_connection(LOOPBACK, server.addresses["b"])
+            enemy = Frames(reader, writer)
+            await enemy.send(introduction("enemy", "service", 0))
+            for data in (hostile, b"noise", encode(Event("e1", "Location", 0, "location"))):
+                writer.write(struct.pack("!I", len(data)) + data)
+            writer.write(struct.pack("!I", 1 << 30))
+            await writer.drain()
+            await until(lambda: "enemy" not in server.state.connected and len(server.log) >= 4)
+            gps.say(Publish("Location"))
+            await screen.until(got("Location"))
+            lines = [text for _, text in server.log if "enemy" in text]
+            for what in ("DOCTYPE", "not well-formed", "not registered", "1073741824"):
+                assert sum(what in line for line in lines) == 1, what
+            writer.close()
+            for one in (gps, screen):
+                await one.close()
+
+    run(test)
+
+
+def test_a_connection_that_does_not_say_who_it_is_is_refused() -> None:
+    async def test() -> None:
+        async with serving("b") as brokers:
+            for data in (b"GET / HTTP/1.0\r\n\r\n", struct.pack("!I", 5) + b"hello"):
+                reader, writer = await asyncio.open_connection(LOOPBACK, brokers["b"].addresses["b"])
+                writer.write(data)
+                await writer.drain()
+                assert await reader.read() == b""
+                writer.close()
+            assert sum("refuses a connection" in text for _, text in brokers["b"].log) == 2
+
+    run(test)
+
+
+def test_a_receiver_that_does_not_read_delays_nobody() -> None:
+    async def test() -> None:
+        async with serving("b", limits=Limits(outbox=20, window=4)) as brokers:
+            server = brokers["b"]
+            gps = await service("gps", server, publishing(LOCATION))
+            fast = await service("fast", server, subscribing("Location"))
+            reader, writer = await asyncio.open_connection(LOOPBACK, server.addresses["b"], limit=1024)
+            slow = Frames(reader, writer)
+            described = subscribing("Location").description.body()
+            await slow.send(introduction("slow", "service", 0))
+            await slow.send(Event("r", "Registration", 0, "system", body=described))
+            await until(lambda: "slow" in server.state.services and "fast" in server.state.services)
+            for n in range(200):
+                gps.say(Publish("Location", body(x=n, padding="a" * 100_000)))
+                await fast.until(got("Location", n + 1))
+            assert server.state.outboxes["slow"].dropped > 0
+            assert server.state.outboxes["fast"].dropped == 0
+            writer.transport.abort()
+            for one in (gps, fast):
+                await one.close()
+
+    run(test)
+
+
+def test_a_service_that_dies_is_deregistered_and_one_that_returns_goes_on() -> None:
+    async def test() -> None:
+        async with serving("b", limits=Limits(grace=1_500_000)) as brokers:
+            server = brokers["b"]
+            gps = await service("gps", server, publishing(LOCATION))
+            screen = await service("map", server, subscribing("Location"))
+            await screen.until(got("Subscribed"))
+            await until(lambda: "gps" in server.state.services)
+            await screen.close()
+            await until(lambda: "map" not in server.state.connected)
+            gps.say(Publish("Location"))
+            await until(lambda: bool(server.state.outboxes["map"].waiting))
+            screen = ServiceClient(Host("map", subscribing("Location")), register=False)
+            await screen.connect(server.addresses["b"])
+            await screen.until(got("Location"))
+            await gps.close()
+            await until(lambda: "gps" not in server.state.services)
+            assert "map" in server.state.services
+            await screen.close()
+        assert replayed({"b": server.first}, server.recording) == server.recording
+
+    run(test)

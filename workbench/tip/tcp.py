@@ -1,0 +1,333 @@
+"""Real connections: brokers and services over TCP on the loopback address, in asyncio.
+
+A thin driver over the same steps as `simulated`. A frame is four bytes of length and an envelope; the first frame of a
+connection says who connects (a Connection event with name and kind). A frame that is too long ends its connection; a
+message that is malformed or hostile is refused with one line in the log, and the connection goes on. Nobody else
+notices either. Each receiver has a writer of its own, so a slow one delays nobody; the step's window bounds what it
+holds.
+
+Guarantee: on one connection events arrive once and in order. What was written but not read when a connection breaks is
+lost; what still waited in the broker's outbox is delivered after a reconnection within `grace`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any
+
+import pandas as pd
+
+from workbench.errors import DataError
+from workbench.tip import host as hosting
+from workbench.tip.bodies import MAX_BYTES, body, field
+from workbench.tip.broker import deadline, step
+from workbench.tip.envelope import EnvelopeError, decode, encode
+from workbench.tip.events import Event, fresh
+from workbench.tip.host import Behaviour, Host, Hosted
+from workbench.tip.inputs import (
+    BROKER,
+    SERVICE,
+    Close,
+    Connected,
+    Disconnected,
+    Ended,
+    Filter,
+    Input,
+    Launch,
+    Log,
+    Open,
+    Received,
+    Send,
+    Sent,
+    Tick,
+)
+from workbench.tip.messages import Message, table
+from workbench.tip.recording import Recorded
+from workbench.tip.state import State
+
+LOOPBACK = "127.0.0.1"
+CONNECTION = "Connection"
+_LENGTH = struct.Struct("!I")
+
+
+class Frames:
+    """A connection as a stream of events, both ways."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int = MAX_BYTES) -> None:
+        self.reader, self.writer, self.limit = reader, writer, limit
+
+    async def receive(self) -> bytes:
+        """The next message; EOFError where the connection ends or the frame is too long to be read."""
+        try:
+            (length,) = _LENGTH.unpack(await self.reader.readexactly(_LENGTH.size))
+            if length > self.limit:
+                raise EOFError(f"a frame of {length} bytes; at most {self.limit} are read")
+            return await self.reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise EOFError("") from None
+
+    async def send(self, *events: Event) -> None:
+        """Write events, and wait until there is room for more."""
+        data = [encode(event) for event in events]
+        self.writer.write(b"".join(_LENGTH.pack(len(one)) + one for one in data))
+        await self.writer.drain()
+
+    def close(self) -> None:
+        with suppress(ConnectionError, RuntimeError):
+            self.writer.close()
+
+
+def introduction(name: str, kind: str, now: int) -> Event:
+    """The first event of a connection: who it is."""
+    return Event(fresh(f"{name}/{now}", 0), CONNECTION, now, "system", body=body(name=name, kind=kind))
+
+
+def microseconds() -> int:
+    """Now."""
+    return time.time_ns() // 1000
+
+
+class BrokerServer:
+    """A broker that listens on the loopback address, at a port of the system's choice."""
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        addresses: dict[str, int] | None = None,
+        launcher: Callable[[str, Any], Behaviour] | None = None,
+        limit: int = MAX_BYTES,
+    ) -> None:
+        self.state, self.first, self.limit = state, state, limit
+        self.addresses = addresses if addresses is not None else {}
+        self.recording: list[Recorded] = []
+        self.log: list[tuple[int, str]] = []
+        self._messages: list[Message] = []
+        self._connections: dict[str, Frames] = {}
+        self._outgoing: dict[str, asyncio.Queue[Event | None]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._launcher, self._launched = launcher, dict[str, ServiceClient]()
+        self._timer: asyncio.TimerHandle | None = None
+        self._server: asyncio.Server | None = None
+        self._now = 0
+
+    @property
+    def messages(self) -> pd.DataFrame:
+        """The messages that this broker sent and received, as the table."""
+        return table(self._messages)
+
+    async def __aenter__(self) -> BrokerServer:
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, 0, limit=2**17)
+        self.addresses[self.state.name] = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+        for service in self._launched.values():
+            await service.close()
+        for frames in self._connections.values():
+            frames.close()
+        if self._server:
+            self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- inputs and effects ------------------------------------------------------------------------------
+
+    def input(self, input: Input) -> None:
+        """Give the broker an input, and carry out its effects."""
+        self._now = max(self._now, microseconds())
+        self.state, effects = step(self.state, input, self._now)
+        self.recording.append(Recorded(self._now, self.state.name, input, effects))
+        for effect in effects:
+            match effect:
+                case Send(name, event):
+                    self._messages.append(Message(self._now, self.state.name, name, event))
+                    if name in self._outgoing:
+                        self._outgoing[name].put_nowait(event)
+                case Open(name):
+                    self._task(self._open(name))
+                case Close(name):
+                    if name in self._outgoing:
+                        self._outgoing[name].put_nowait(None)
+                case Launch(name, auxiliary):
+                    self._task(self._launch(name, auxiliary))
+                case Log(text):
+                    self.log.append((self._now, text))
+                case Ended():
+                    pass
+        while self.state.in_queue:
+            self.input(Filter())
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        due = deadline(self.state)
+        if due is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(0, due - microseconds()) / 1e6, self._tick)
+
+    def _tick(self) -> None:
+        due = deadline(self.state)
+        if due is not None and due <= microseconds():
+            self.input(Tick())
+        else:
+            self._set_timer()
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- connections -------------------------------------------------------------------------------------
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = Frames(reader, writer, self.limit)
+        try:
+            first = decode(await frames.receive(), self.limit)
+            name, kind = field(first.body, "name"), field(first.body, "kind")
+            if first.type != CONNECTION or kind not in (SERVICE, BROKER) or name in self._connections:
+                raise DataError(f"a connection that begins with {first.type} of {name} ({kind})")
+        except (EOFError, DataError) as error:
+            self.log.append((microseconds(), f"{self.state.name} refuses a connection: {error}"))
+            return frames.close()
+        # A task that serves a connection ends with the server; start_server's own would outlive it.
+        return self._task(self._serve(name, kind, frames))
+
+    async def _open(self, name: str) -> None:
+        if name not in self.addresses:
+            return self.log.append((microseconds(), f"{self.state.name} cannot reach {name}"))
+        reader, writer = await asyncio.open_connection(LOOPBACK, self.addresses[name], limit=2**17)
+        frames = Frames(reader, writer, self.limit)
+        await frames.send(introduction(self.state.name, BROKER, microseconds()))
+        return await self._serve(name, BROKER, frames)
+
+    async def _serve(self, name: str, kind: str, frames: Frames) -> None:
+        self._connections[name] = frames
+        self._outgoing[name] = asyncio.Queue()
+        self._task(self._write(name, self._outgoing[name], frames))
+        self.input(Connected(name, kind))
+        try:
+            while True:
+                data = await frames.receive()
+                try:
+                    event = decode(data, self.limit)
+                except EnvelopeError as error:
+                    self.log.append((microseconds(), f"{self.state.name} refuses a message of {name}: {error}"))
+                    continue
+                self._messages.append(Message(microseconds(), name, self.state.name, event))
+                self.input(Received(name, event))
+        except EOFError as error:
+            if str(error):
+                self.log.append((microseconds(), f"{self.state.name} ends the connection of {name}: {error}"))
+        finally:
+            if self._connections.get(name) is frames:
+                del self._connections[name], self._outgoing[name]
+                self.input(Disconnected(name))
+            frames.close()
+
+    async def _write(self, name: str, outgoing: asyncio.Queue[Event | None], frames: Frames) -> None:
+        """Write what is to be sent to one receiver, as fast as it takes it."""
+        while True:
+            batch = [await outgoing.get()]
+            while not outgoing.empty():
+                batch.append(outgoing.get_nowait())
+            events = [event for event in batch if event is not None]
+            try:
+                await frames.send(*events)
+            except (ConnectionError, RuntimeError):
+                break  # the reader notices too, and tells the step
+            if events and self._connections.get(name) is frames:
+                self.input(Sent(name, len(events)))
+            if None in batch:
+                frames.close()
+                break
+
+    async def _launch(self, name: str, auxiliary: Any) -> None:
+        if self._launcher is None:
+            return self.log.append((microseconds(), f"{self.state.name} has no launcher for {name}"))
+        service = ServiceClient(Host(name, self._launcher(name, auxiliary)), register=False)
+        self._launched[name] = service
+        return await service.connect(self.addresses[self.state.name])
+
+
+class ServiceClient:
+    """A service that is connected with a broker."""
+
+    def __init__(self, host: Host, *, register: bool = True) -> None:
+        # Ids made from a name would tell it to whoever tries names.
+        self.host, self.register = replace(host, seed=host.seed or token_hex(16)), register
+        self._frames: Frames | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._sending: asyncio.Queue[Event] = asyncio.Queue()
+        self._sender: asyncio.Task[None] | None = None
+        self.changed = asyncio.Event()
+
+    async def connect(self, port: int) -> None:
+        """Connect, introduce itself, and register."""
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, limit=2**17)
+        self._frames = Frames(reader, writer)
+        await self._frames.send(introduction(self.host.name, SERVICE, microseconds()))
+        self._sender = asyncio.ensure_future(self._send(self._frames))
+        if self.register:
+            self._do(hosting.register(self.host, microseconds()))
+        else:
+            self.host = replace(self.host, advertised=self.host.behaviour.description.advertisements)
+        self._task = asyncio.ensure_future(self._listen(self._frames))
+
+    def say(self, *acts: hosting.Act) -> None:
+        """Have the service do something from outside."""
+        self._do(hosting.do(self.host, acts, microseconds()))
+
+    def send(self, event: Event) -> None:
+        """Send an event as it is."""
+        self._sending.put_nowait(event)
+
+    async def until(self, enough: Callable[[Host], bool], timeout_s: float = 20.0) -> None:
+        """Wait until the service has received what makes `enough` true."""
+        async with asyncio.timeout(timeout_s):
+            while not enough(self.host):
+                self.changed.clear()
+                await self.changed.wait()
+
+    async def close(self) -> None:
+        """End without taking leave."""
+        for task in (self._task, self._sender):
+            if task:
+                task.cancel()
+        await asyncio.gather(*(t for t in (self._task, self._sender) if t), return_exceptions=True)
+        if self._frames:
+            self._frames.close()
+
+    async def _listen(self, frames: Frames) -> None:
+        with suppress(EOFError):
+            while not self.host.ended:
+                event = decode(await frames.receive())
+                self._do(hosting.happen(self.host, event, microseconds()))
+        frames.close()
+
+    async def _send(self, frames: Frames) -> None:
+        with suppress(ConnectionError, RuntimeError):
+            while True:
+                await frames.send(await self._sending.get())
+
+    def _do(self, hosted: Hosted) -> None:
+        self.host = hosted.host
+        for event in hosted.sends:
+            self._sending.put_nowait(event)
+        for t in hosted.wakes:
+            delay_s = max(0, t - microseconds()) / 1e6
+            asyncio.get_running_loop().call_later(delay_s, self._wake)
+        self.changed.set()
+
+    def _wake(self) -> None:
+        if self._task and not self._task.done():
+            self._do(hosting.happen(self.host, hosting.WAKE, microseconds()))
