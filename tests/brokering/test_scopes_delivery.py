@@ -192,7 +192,7 @@ def test_publishing_policies_delay_what_leaves_a_scope() -> None:
 # -- the efficient form (4) ------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.data())
 def test_adapters_deliver_what_the_definition_says(data: st.DataObject) -> None:
     made = data.draw(graphs(rich_edges, sessions=True))

@@ -58,7 +58,7 @@ def outcomes(made: Scenario, timelines: pd.DataFrame) -> list[Outcome]:
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(st.data())
 def test_engines_deliver_what_the_definition_says(data: st.DataObject) -> None:
     edges = data.draw(st.sampled_from([rich_edges, filtered_edges, plain_edges]))

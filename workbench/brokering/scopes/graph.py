@@ -163,7 +163,7 @@ class ScopeGraph:
         """
         return bool(self.above(one) & self.above(other))
 
-    @property
+    @cached_property
     def roots(self) -> frozenset[str]:
         """The maximal elements, which belong to nothing."""
         return frozenset(n for n in self.nx if self.nx.out_degree(n) == 0)
@@ -172,7 +172,7 @@ class ScopeGraph:
         """Those of the names that are session scopes."""
         return frozenset(n for n in names if n in self.scopes and self.scopes[n].session)
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether visibility is all there is: no interface, mapping, session or policy."""
         return all(edge.plain for edge in self.edges.values()) and all(

@@ -4,9 +4,10 @@ A route says where notifications come to be (a scope, or the boundary of one of 
 way: interfaces, mappings, publishing policies, session tags. Nothing is evaluated; `scoped` makes filters and
 derived publications of it.
 
-A *token* is the place as hidden dimensions name it: ``S`` for what is in scope S, ``S>c`` for what crosses the boundary
-of the member c where that is not open, ``>c`` for the component c itself. A consumer asks for the tokens of its
-memberships (`tokens_of`), so that no table of all visible pairs is needed.
+Where a graph has nothing but visibility, the places are its roots (Scopes, 4). Otherwise a *token* is the place as
+hidden dimensions name it: ``S`` for what is in scope S, ``S>c`` for what crosses the boundary of the member c where
+that is not open, ``>c`` for the component c itself. A consumer asks for the tokens of its memberships
+(`tokens_of`), so that no table of all visible pairs is needed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from workbench.brokering.scopes.adapters import visible_roots
 from workbench.brokering.scopes.definition import Context
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Interface
@@ -49,11 +51,15 @@ def tokens_of(graph: ScopeGraph, consumer: str) -> list[str]:
     """What a consumer asks for: itself and its memberships.
 
     >>> from workbench.brokering.scopes.graph import graph
-    >>> tokens_of(graph("Y->S", "Y->T"), "Y")
-    ['>Y', 'S', 'T']
+    >>> from workbench.brokering.scopes.interfaces import kinds
+    >>> made = graph("Y->S", "Y->T", "S->R", "X->R")
+    >>> tokens_of(made, "Y"), tokens_of(made.with_interface("Y", input=kinds("Quote")), "Y")
+    (['R', 'T'], ['>Y', 'S>Y', 'T>Y'])
     """
     if consumer not in graph.nx:
         return [NOWHERE]
+    if graph.plain:
+        return sorted(visible_roots(graph, consumer))
     return [f">{consumer}", *(_token(graph, consumer, scope) for scope in graph.superscopes(consumer))]
 
 
@@ -63,15 +69,24 @@ def _token(graph: ScopeGraph, member: str, scope: str) -> str:
 
 
 def routes(graph: ScopeGraph, producer: str, context: Context = frozenset()) -> list[Route]:
-    """All routes of a producer, closed ones left out.
+    """All routes of a producer; left out are closed ones, and those that meet more interfaces than another one.
 
     >>> from workbench.brokering.scopes.graph import graph
-    >>> [route.token for route in routes(graph("X->S", "Y->S", "S->R"), "X")]
-    ['>X', 'S', 'R']
+    >>> from workbench.brokering.scopes.interfaces import kinds
+    >>> made = graph("X->S", "Y->S", "S->R").with_interface("S", output=kinds("Quote"))
+    >>> [(route.token, *route.steps) for route in routes(made, "X")]
+    [('>X',), ('S',), ('R', kind ⊆ {'Quote'})]
     """
     if producer not in graph.nx:
         return []
-    return list(dict.fromkeys(_routes(graph, producer, context)))
+    if graph.plain:
+        return [Route(root, (), frozenset(), ()) for root in sorted(visible_roots(graph, producer))]
+    found = list(dict.fromkeys(_routes(graph, producer, context)))
+    least: dict[str, list[frozenset[Interface]]] = {}
+    for route in found:
+        if not route.changes:
+            least.setdefault(route.token, []).append(route.guards)
+    return [r for r in found if r.changes or not any(guards < r.guards for guards in least[r.token])]
 
 
 def waits_of(graph: ScopeGraph, up: Sequence[str]) -> tuple[str, ...]:
