@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brokering.scope_worlds import COMPONENTS, graphs
-from workbench.brokering.scopes.graph import Edge, graph
+from workbench.brokering.scopes.graph import Edge, Scope, graph
 from workbench.brokering.scopes.interfaces import interface, kinds, passes
 from workbench.brokering.scopes.live import EventService, ScopedBroker
 from workbench.brokering.scopes.mappings import EventMapping
@@ -69,3 +69,13 @@ def test_reactions_without_end_are_stopped() -> None:
         service.subscribe(name, kinds("ping"), lambda said, publish: publish(said))
     with pytest.raises(UpdateError, match="more than 20 deliveries"):
         service.publish("A", {"kind": "ping"}, limit=20)
+
+
+def test_composition_is_within_one_session() -> None:
+    made = graph("A->S", "Sum->S", "Y->S", "B->T", "Sum->T", "Z->T", scopes={n: Scope(session=True) for n in "ST"})
+    service = EventService(made)
+    service.compose("Sum", kinds("one"), lambda said: {"kind": "two", "of": len(said)} if len(said) == 2 else None)
+    for name in "YZ":
+        service.subscribe(name, kinds("two"))
+    sent = [d.consumer for name in "ABA" for d in service.publish(name, {"kind": "one"})]
+    assert sent == ["Sum", "Sum", "Sum", "Y"]

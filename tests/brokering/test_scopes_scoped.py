@@ -270,3 +270,18 @@ def test_timestamps_stay_timestamps(engine: str) -> None:
     got = told(scoped(standing(rows, "YZ"), {at[0]: before, at[1]: before.leave("Y", "S")}), engine).timelines
     lines = {(r.publication, r.subscription, r.tau, r.pi) for r in got.fillna({"pi": at[1]}).itertuples()}
     assert lines == {("q1", "Y", at[0], at[1]), ("q1@double", "Z", at[0], at[1])}
+
+
+def test_mobiles_and_places_under_a_graph_on_spark(spark: Any) -> None:
+    from workbench.scenarios.proximity import scenario
+
+    fixes = pd.DataFrame({"mobile": [7, 8] * 2, "t": [1, 1, 9, 9], "x": 0.0, "y": 0.0})
+    places = pd.DataFrame({"place": ["cafe", "pub", "kiosk"], "x": [0.0, 1.0, 2.0], "y": 0.0})
+    before = graph("cafe->Mall", "7->Mall", "pub->Harbour", "8->Harbour", "Mall->City", "kiosk->City")
+    before = before.with_interface("Mall", output=interface())
+    limited = scoped(scenario(), {1: before, 5: before.join("8", "City")})
+    lines = replay(limited, fixes, places, engine="spark").timelines.toPandas()
+    got = {(r.publication, r.subscription, r.tau) for r in lines.itertuples()}
+    judge = replay(limited, fixes, places, engine="reference").timelines
+    assert got == {(r.publication, r.subscription, r.tau) for r in judge.itertuples()}
+    assert got == {("cafe", 7, 1), ("kiosk", 7, 1), ("pub", 8, 1), ("kiosk", 8, 5)}

@@ -7,6 +7,7 @@ beforehand, and is refused by name.
 
 `EventService` is the paper's own setting, notifications and processing functions. ``publish`` is called the same way
 everywhere; what a consumer publishes while it reacts is put into its session by the service, not by the consumer.
+`EventService.compose` makes one notification of several (3.4), of one session each.
 """
 
 from __future__ import annotations
@@ -110,6 +111,10 @@ Reaction = Callable[[Content, "Callable[[Content], None]"], None]
 """What a consumer does with what it receives; it publishes by calling what it is handed."""
 
 
+Composer = Callable[[list[Content]], Content | None]
+"""What several notifications make together; None while they do not yet."""
+
+
 @dataclass
 class EventService:
     """Components that publish, and consumers that react (3.6).
@@ -128,13 +133,30 @@ class EventService:
     graph: ScopeGraph
     subscriptions: dict[str, Interface] = field(default_factory=dict)
     reactions: dict[str, Reaction] = field(default_factory=dict)
+    composers: dict[str, Composer] = field(default_factory=dict)
     published: int = 0
+    _collected: dict[tuple[str, Context], list[Content]] = field(default_factory=dict)
 
     def subscribe(self, consumer: str, interface: Interface, reaction: Reaction | None = None) -> None:
         """Declare what a consumer wants to receive, and the function that is invoked on delivery."""
         self.subscriptions[consumer] = interface
         if reaction is not None:
             self.reactions[consumer] = reaction
+
+    def compose(self, consumer: str, interface: Interface, composer: Composer) -> None:
+        """Let a component make one notification of several: what it collects is kept apart by session.
+
+        >>> from workbench.brokering.scopes.graph import graph
+        >>> from workbench.brokering.scopes.interfaces import kinds
+        >>> service = EventService(graph("A->S", "Both->S", "Z->S"))
+        >>> pair = lambda said: {"kind": "pair", "n": sum(s["n"] for s in said)} if len(said) == 2 else None
+        >>> service.compose("Both", kinds("one"), pair)
+        >>> service.subscribe("Z", kinds("pair"))
+        >>> [d.consumer for n in (1, 2) for d in service.publish("A", {"kind": "one", "n": n})]
+        ['Both', 'Both', 'Z']
+        """
+        self.subscriptions[consumer] = interface
+        self.composers[consumer] = composer
 
     def publish(self, producer: str, content: Content, limit: int = 1000) -> list[Delivery]:
         """Publish, let everybody react, and say what was delivered, in order; more than ``limit`` is a loop."""
@@ -151,7 +173,21 @@ class EventService:
                 reaction = self.reactions.get(delivery.consumer)
                 if reaction is not None:
                     reaction(dict(delivery.content), _publisher(waiting, delivery))
+                composed = self._composed(delivery)
+                if composed is not None:
+                    waiting.append((delivery.consumer, composed, delivery.session))
         return told
+
+    def _composed(self, delivery: Delivery) -> Content | None:
+        """What a composer makes of what it has collected in a session, which is then forgotten."""
+        if delivery.consumer not in self.composers:
+            return None
+        collected = self._collected.setdefault((delivery.consumer, delivery.session), [])
+        collected.append(dict(delivery.content))
+        made = self.composers[delivery.consumer](collected)
+        if made is not None:
+            collected.clear()
+        return made
 
 
 def _publisher(waiting: deque[tuple[str, Content, Context]], delivery: Delivery) -> Callable[[Content], None]:

@@ -8,7 +8,7 @@ Here: a name and a function of what the notification says. The name is what the 
 within one graph a name stands for one function.
 
 Departure: the paper's signature ``m : N* → N*`` is of sequences; its text uses 1:1 mappings "for simplicity reasons".
-One to several is here, several to one (composition) is not: `EventMapping` sees one notification at a time.
+Here a mapping sees one notification at a time; several to one (composition) is a component's business, see `live`.
 """
 
 from __future__ import annotations
