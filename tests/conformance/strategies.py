@@ -150,7 +150,7 @@ def _table(draw: Draw, world: World, key: str, ids: list[Any], timed: bool, shap
             op = _often(draw, None, None, None, "add", "update", "remove") if operations else None
             row = {key: number, "t": world.t(instant), "op": op, **_attributes(draw)}
             hidden = op in ("update", "remove") and draw((False, True))
-            place = {n: None if hidden else draw(range(4)) * world.unit for n in names}
+            place = {n: None if hidden else draw(range(6)) * world.unit for n in names}
             rows.append({**row, "geometry": None if hidden else _wkt(draw, world)} if shapes else {**row, **place})
     for row in list(rows):
         match _often(draw, None, None, None, None, None, None, "same", "conflict"):
@@ -295,9 +295,10 @@ def _third(draw: Draw, names: Names, spatial: bool) -> tuple[str, dict[str, Any]
 def match(draw: Draw, names: Names, relation: str | None = None, third: bool | None = None) -> Match:
     """A match of two regions, one of them of a third party where asked for."""
     relation = relation or draw((*SPATIAL, "within", "within", "overlap"))
-    third = draw(range(5)) == 0 if third is None else third
-    if third and relation == "nearest":
-        relation = "within"
+    if third is None:
+        third = relation != "nearest" and draw(range(5)) == 0
+    elif third and relation == "nearest":
+        relation = "within"  # nearest names the others with among=
     spatial = _often(draw, True, False) if relation != "user_defined" else names.thin and draw((False, True))
     sides = _often(draw, ("own", "other"), ("other", "own"), ("own", "own"))
     left, right = (_term(draw, names, spatial, side) for side in sides)
@@ -374,7 +375,7 @@ def node(draw: Draw, names: Names, kind: str, depth: int) -> Filter:
     match_: Match
     match kind:
         case "any_region":
-            return match(draw, names, third=True)
+            return match(draw, names, draw((None, "within", "overlap")), third=True)
         case "comparison":
             return comparison(draw, names, dimensions=False)
         case "dimensions":
@@ -408,11 +409,14 @@ def node(draw: Draw, names: Names, kind: str, depth: int) -> Filter:
             return held(some(draw, names, depth - 1), ticks(draw(range(4))))
         case "latch":
             return latch(on=some(draw, names, depth - 1), off=some(draw, names, depth - 1))
+    if draw(range(4)):
+        compare, bound = draw(_COMPARE[2:]), ticks(draw(range(2)))
     limits = draw([{}, {"last": 1}, {"last": 2}, {"window": ticks(2)}, {"last": 2, "window": ticks(4)}])
-    asked = visits(match(draw, names, third=_often(draw, True, False)), **limits)
+    often = draw((None, "within", "overlap"))
+    asked = visits(match(draw, names, often, third=_often(draw, True, False)), **limits)
     if kind == "visits_count":
         return compare(asked.count(), draw(range(3)))
-    term = draw([visit.pi - visit.tau, visit.tau - visit.pi])
+    term = _often(draw, visit.pi - visit.tau, visit.tau - visit.pi)
     return compare(getattr(asked, kind.removeprefix("visits_"))(term), bound)
 
 
@@ -427,6 +431,9 @@ def _filter(draw: Draw, names: Names, kind: str | None) -> Filter | None:
     if kind is None:
         return some(draw, names, 1) if draw(range(5)) == 0 else None
     asked = node(draw, names, kind, 2)
+    if kind in (*VISITS, "several_times", "pi") and draw((False, True)):
+        # What only ever grows speaks where something else comes and goes.
+        return asked & match(draw, names, "within", third=False)
     match draw(range(4)):
         case 0:
             return asked & some(draw, names, 0)
@@ -434,6 +441,22 @@ def _filter(draw: Draw, names: Names, kind: str | None) -> Filter | None:
             return asked | some(draw, names, 0)
         case _:
             return asked
+
+
+def _visibility(draw: Draw, world: World, publishers: list[str]) -> dict[str, Filter]:
+    """Seldom, who sees whom among third parties."""
+    if draw(range(6)):
+        return {}
+    return {
+        name: draw(
+            [
+                own.spot.within(2 * world.step_m, other.v, space=location),
+                own.deal["kind"].overlaps(other.v["kind"]),
+                own.deal["price"] <= other.v["price"],
+            ]
+        )
+        for name in ("", *publishers)
+    }
 
 
 # -- cases -------------------------------------------------------------------------------------------------------
@@ -472,7 +495,7 @@ def case(draw: Draw, kind: str) -> Case:
     for role, letter, likely in (("publication", "p", "places"), ("subscription", "s", "fixes")):
         several = 1 + (draw(range(5)) == 0)
         for n in range(several):
-            rows = _often(draw, likely, "places", "fixes", "cars", "")
+            rows = _often(draw, likely, likely, "places", "fixes", "cars", "")
             sides.append((role, f"{letter}{n + 1}", rows))
     everybody = tuple(f"{name}.{r}" for _, name, _ in sides for r in ("spot", "deal"))
     focus = draw(range(len(sides)))
@@ -483,15 +506,16 @@ def case(draw: Draw, kind: str) -> Case:
         accepted = with_at(world, _filter(draw, names, kind if n == focus else None))
         made.append(bare if accepted is None else replace(bare, filter=accepted))
     mobiles = [1, 2, 3, 4, 5][: draw(range(3, 6))]
-    fixes = _table(draw, world, "mobile", mobiles, True, False, 6)
+    fixes = _table(draw, world, "mobile", mobiles, True, False, 8)
     areas = not thin and draw(range(4)) == 0
-    places = _table(draw, world, "place", ["cafe", "park", "pub"][: draw(range(2, 4))], draw((False, True)), areas, 3)
+    places = _table(draw, world, "place", ["cafe", "park", "pub"][: draw(range(2, 4))], draw((False, True)), areas, 4)
     scenario = Scenario(
         SPACES,
         [p for p in made if p.role == "publication"],
         [p for p in made if p.role == "subscription"],
-        tables={"cars": _table(draw, world, "id", [1, 7], True, False, 3), "people": _people(draw, world, [1, 2])},
+        tables={"cars": _table(draw, world, "id", [1, 7, 8], True, False, 6), "people": _people(draw, world, [1, 2])},
         metric=world.metric,
+        visibility=_visibility(draw, world, [p.name for p in made if p.role == "publication"]),
     )
     until = _often(draw, None, None, None, 6, 12)
     return Case(scenario, fixes, places, None if until is None else world.t(until))
