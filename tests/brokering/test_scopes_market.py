@@ -267,3 +267,13 @@ def test_a_drawing_shows_the_pieces_of_the_metamodel() -> None:
     texts = "\n".join(text.get_text() for text in ax.texts)
     for piece in ("TF", "delayed by 900", "restricted", "m: euro", "Quote", "market M1"):
         assert piece in texts
+
+
+def test_a_choice_lasts_on_its_own_way_and_not_on_another_one() -> None:
+    """c is served over Q at once; whom R chooses two ticks later is R's own choice."""
+    made = graph("a->R", "b->P", "c->Q", "c->R", "P->Q", "Q->R")
+    made = made.with_scope("Q", publishing=Delayed(2)).with_scope("R", delivery=ByKey("n"))
+    lines = timelines_frame([("e", "c", 2, None, None), *(("e@+Q", name, 2, None, None) for name in "ac")], Clock())
+    chosen = ByKey("n").choose(["a", "c"], None, {"n": 1})
+    got = transmitted(lines, made, published=lambda name, t: Notification(name, "b", {"n": 1}))
+    assert {(r.subscription, r.tau) for r in got.itertuples()} == {("c", 2), *((c, 4) for c in chosen if c != "c")}

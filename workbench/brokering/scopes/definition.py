@@ -85,6 +85,11 @@ class Arrival(NamedTuple):
     session: Context
     t: int
 
+    @property
+    def way(self) -> tuple[tuple[str, ...], tuple[str, ...], Context]:
+        """The way up, and what it makes of a notification: policies choose anew for each."""
+        return (self.path.up, self.face, self.session)
+
 
 class Delivery(NamedTuple):
     """What a consumer receives: a representation, in a session, at a time."""
@@ -187,7 +192,7 @@ def arrivals(
 
 
 def selected(
-    graph: ScopeGraph, found: Iterable[Arrival], key: Any, serving: frozenset[str] = frozenset()
+    graph: ScopeGraph, found: Iterable[Arrival], key: Any, serving: Iterable[Arrival] = ()
 ) -> list[Arrival]:
     """What the traverse and delivery policies leave of what could be received (3.5).
 
@@ -198,9 +203,10 @@ def selected(
     if all((s.traverse, s.delivery) == (BROADCAST, EVERYBODY) for s in graph.scopes.values()):
         return listed
     kept: list[Arrival] = []
-    for way in dict.fromkeys((a.path.up, a.face, a.session) for a in listed):
-        here = [a for a in listed if (a.path.up, a.face, a.session) == way]
-        kept += _down(graph, way[0][-1], here, 0, key, serving)
+    for way in dict.fromkeys(arrival.way for arrival in listed):
+        here = [arrival for arrival in listed if arrival.way == way]
+        going_on = frozenset(arrival.path.consumer for arrival in serving if arrival.way == way)
+        kept += _down(graph, way[0][-1], here, 0, key, going_on)
     return kept
 
 

@@ -167,18 +167,17 @@ def _served(
     """The parts of one publication's timelines during which policies let them through."""
     cuts = sorted({end for line in lines for end in (line.tau, line.pi)} | {t for t, _ in graphs})
     kept: list[Line] = []
-    serving: frozenset[str] = frozenset()
+    serving: list[Arrival] = []
     for start, end in pairwise(cuts):
         active = [line for line in lines if line.tau <= start < line.pi]
         if not active:
-            serving = frozenset()
+            serving = []
             continue
         graph = _at(graphs, start)
         found = _arrivals(graph, published(active[0].base, start), active, consumer)
-        chosen = selected(graph, (arrival for arrival, _ in found), active[0].base, serving)
-        lucky = {id(arrival) for arrival in chosen}
+        serving = selected(graph, (arrival for arrival, _ in found), active[0].base, serving)
+        lucky = {id(arrival) for arrival in serving}
         through = list(dict.fromkeys(line for arrival, line in found if id(arrival) in lucky))
-        serving = frozenset(consumer(line.subscription) for line in through)
         for line in through:
             ended = line.ended if end == line.pi else "unmatch"
             before = next((k for k, part in enumerate(kept) if part.pi == start and _same(part, line)), None)
