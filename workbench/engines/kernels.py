@@ -166,7 +166,7 @@ def _share(inner, i, outer, j, geodesic):  # type: ignore[no-untyped-def]
         return float(_encloses(outer, j, inner, i, geodesic))
     if outer.kind[j] == 0:
         apart = _skeleton_distance(inner, i, outer, j, geodesic)
-        return min(1.0, lens_area(apart, radius, outer.radius[j]) / (math.pi * radius**2))
+        return min(1.0, lens_area(apart, radius, outer.radius[j]) / (math.pi * radius * radius))
     if outer.kind[j] == 2 and outer.radius[j] == 0.0:
         stretch = 1.0
         if geodesic:
