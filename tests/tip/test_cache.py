@@ -44,7 +44,7 @@ def test_as_printed_a_cached_request_without_replies_is_never_sent_and_replies_a
 def test_by_the_text_a_cached_request_without_replies_is_sent_again() -> None:
     cache, send, replies = outgoing(Cache(), request("q1"), 0)
     assert send and not replies
-    assert outgoing(cache, request("q2"), 1)[1:] == (True, ())
+    assert outgoing(cache, request("q2"), 1)[1:] == (("remote",), ())
 
 
 def test_by_the_text_replies_are_stored_and_forwarded() -> None:
@@ -62,7 +62,15 @@ def test_a_similar_request_is_answered_from_the_cache_under_its_own_id() -> None
     cache, send, replies = outgoing(cache, request("q2"), 2)
     assert not send and [r.relates_to for r in replies] == [("q2",)]
     assert outgoing(cache, request("q3", what=8), 2).send
-    assert outgoing(cache, request("q4", cacheable=False), 2)[1:] == (True, ())
+    assert outgoing(cache, request("q4", cacheable=False), 2)[1:] == (("remote",), ())
+
+
+def test_a_broker_that_was_not_asked_is_asked_though_another_one_answered() -> None:
+    cache = outgoing(Cache(), request("q1"), 0, ("city",)).cache
+    cache = incoming(cache, reply("r1", "q1"), 1).cache
+    cache, send, replies = outgoing(cache, request("q2"), 2, ("city", "museum"))
+    assert send == ("museum",) and len(replies) == 1
+    assert outgoing(cache, request("q3"), 3, ("city", "museum")).send == ()
 
 
 def test_one_reply_serves_many_requests_and_is_kept_once() -> None:

@@ -446,7 +446,8 @@ def _observe(working: _Working) -> None:
             subscribers[type] = (*subscribers.get(type, ()), name)
     working.change(services=services, subscribers=subscribers)
     for name, service in services.items():
-        if service.told and service.told != state.services[name].told:
+        before = state.services[name]
+        if service.told and (service.told, service.subscriptions) != (before.told, before.subscriptions):
             working.tell(name, service.told[0], body(name=service.told[1:]))
     _tell_neighbours(working)
 
@@ -512,7 +513,7 @@ def _tell_neighbours(working: _Working) -> None:
     entries = frozenset(
         Entry(state.label(name), one)
         for name, service in state.services.items()
-        if service.active and not service.auxiliary
+        if service.active
         for one in service.description.advertisements
     )
     wanted = {s for service in state.services.values() for s in service.subscriptions}
@@ -607,18 +608,17 @@ def _to_brokers(working: _Working, event: Event, publisher: str) -> None:
     """To the brokers that want it, unless the cache can answer in their place (Algorithm 1)."""
     state = working.state
     key = (event.type, event.category, event.quality, publisher)
-    brokers = sorted(n for n, other in state.neighbours.items() if any(s.accepts(*key) for s in other.wants))
-    if not brokers:
+    wanting = sorted(n for n, other in state.neighbours.items() if any(s.accepts(*key) for s in other.wants))
+    if not wanting:
         return
-    kept, send, replies = caching.outgoing(state.cache, event, working.now)
+    kept, send, replies = caching.outgoing(state.cache, event, working.now, tuple(wanting))
     working.change(cache=kept)
     for reply in replies:
         if reply.is_shown:
             for name in receivers(working.state, reply, "", "", any_publisher=True):
                 working.send(name, reply)
-    if send:
-        for name in brokers:
-            working.send(name, event.at_broker(publisher))
+    for name in send:
+        working.send(name, event.at_broker(publisher))
 
 
 def receivers(

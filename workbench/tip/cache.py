@@ -16,6 +16,8 @@ stored in the cache and then forwarded to the local services".
 Departure: the paper returns the cached replies as they are. They relate to an earlier request, which the asker does not
 know, and may bear the flag of a prefetch, which would hide them. Here they relate to the request that asks, and are
 shown if it is.
+Departure: the paper has one remote broker. A broker that joins later, as the museum's does, was never asked; the cached
+replies are not all there is. A similar message is sent to those brokers that were not asked yet.
 Departure: `cacheable` decides for requests too: a request that is not is sent every time, and its replies are not kept.
 """
 
@@ -33,10 +35,11 @@ Similar = tuple[str, str]
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was sent: the ids under which it was asked, when last, its replies, and how many were lost."""
+    """A request that was sent: under which ids, when last, to whom, its replies, and how many of them were lost."""
 
     ids: tuple[str, ...]
     stored: int
+    asked: frozenset[str] = frozenset()
     replies: tuple[str, ...] = ()
     missing: int = 0
 
@@ -49,10 +52,10 @@ class Reply(NamedTuple):
 
 
 class Outgoing(NamedTuple):
-    """What to do with a message to a remote broker."""
+    """What to do with a message to remote brokers: to which of them it has to be sent, and the replies at hand."""
 
     cache: Cache
-    send: bool
+    send: tuple[str, ...]
     replies: tuple[Event, ...]
 
 
@@ -70,11 +73,11 @@ class Cache:
     >>> ask = Event("q1", "ItemRequest", 0, body="<id>7</id>", cacheable=True)
     >>> cache, send, replies = outgoing(Cache(), ask, now=0)
     >>> send, replies
-    (True, ())
+    (('remote',), ())
     >>> cache, forward = incoming(cache, ask.reply("r1", "Item", 1, cacheable=True), now=1)
     >>> again = Event("q2", "ItemRequest", 2, body="<id >7</id >", cacheable=True)
     >>> outgoing(cache, again, now=2)[1:]
-    (False, (Item r1 at 1 (to q2, cacheable),))
+    ((), (Item r1 at 1 (to q2, cacheable),))
     """
 
     max_requests: int = 1_000
@@ -94,10 +97,10 @@ def similar(message: Event) -> Similar:
     return message.type, canonical_body(message.body)
 
 
-def outgoing(cache: Cache, message: Event, now: int) -> Outgoing:
-    """Algorithm 1 by its text: the replies that are still cached, and whether the message has to be sent."""
+def outgoing(cache: Cache, message: Event, now: int, brokers: tuple[str, ...] = ("remote",)) -> Outgoing:
+    """Algorithm 1 by its text: the replies that are still cached, and the brokers that it has to be sent to."""
     if not message.cacheable or message.is_reply:
-        return Outgoing(cache, True, ())
+        return Outgoing(cache, brokers, ())
     cache = aged(cache, now)
     key = similar(message)
     known = cache.requests.get(key, Request((), now))
@@ -105,10 +108,12 @@ def outgoing(cache: Cache, message: Event, now: int) -> Outgoing:
         replace(cache.replies[id].event, relates_to=(message.id,), prefetched=message.prefetched)
         for id in known.replies
     )
-    send = not replies or known.missing > 0
+    anew = not replies or known.missing > 0
+    send = brokers if anew else tuple(name for name in brokers if name not in known.asked)
     ids = (*(id for id in known.ids if id != message.id), message.id)
     # A message that is sent again asks for all of its replies anew: none of them is missing then.
-    asked = replace(known, ids=ids[-8:], stored=now, missing=0) if send else replace(known, ids=ids[-8:])
+    asked = replace(known, ids=ids[-8:], asked=known.asked | frozenset(brokers))
+    asked = replace(asked, stored=now, missing=0) if anew else asked
     requests = {k: v for k, v in cache.requests.items() if k != key}
     return Outgoing(limited(replace(cache, requests={**requests, key: asked})), send, replies)
 

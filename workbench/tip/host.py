@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from workbench.errors import WorkbenchError
 from workbench.tip.bodies import body
 from workbench.tip.descriptions import ServiceDescription, advertisement_body
 from workbench.tip.events import BEST, Event, fresh
@@ -82,6 +83,7 @@ class Host:
     made: int = 0
     ended: bool = False
     seed: str = ""
+    faults: tuple[str, ...] = ()
     received: tuple[Event, ...] = field(default=(), repr=False)
 
     @property
@@ -119,7 +121,13 @@ def happen(host: Host, happening: Event | str, now: int) -> Hosted:
         host = replace(host, received=(*host.received[-999:], happening))
         if (happening.type, happening.category) == ("End", SYSTEM):
             return Hosted(replace(host, ended=True), (), ())
-    memory, acts = host.behaviour.react(host.memory, happening, now)
+    try:
+        memory, acts = host.behaviour.react(host.memory, happening, now)
+    except (WorkbenchError, LookupError, ValueError) as error:
+        if not isinstance(happening, Event):
+            raise
+        # An event that a service cannot read is its publisher's fault, and must not end the service.
+        return Hosted(replace(host, faults=(*host.faults[-99:], f"{happening!r}: {error}")), (), ())
     return do(replace(host, memory=memory), acts, now)
 
 
