@@ -1,0 +1,542 @@
+"""The services of the tourist information provider (TIP 3, 4.3 and 6), as behaviours of `host`.
+
+================  ============  =====================================================================================
+`LocationService`  provide-only  Location, from any table of fixes; its quality as the receiver's, advertised anew
+`TagService`       provide-only  Location in the format of RFID tags
+`TagReader`        auxiliary     translates tags into coordinates
+`Information`      ordinary      Location in, Information out: item types and identifiers, never the items
+`Recommendation`   ordinary      Location in, Recommendation out: the nearest items of the liked themes
+`ItemService`      ordinary      one for each item type: answers requests for items
+`Display`          ordinary      asks for items that it does not have yet, then shows them
+`MapClient`        ordinary      the client's part: asks for a map when the user leaves the one at hand; map B lets the
+                                 user select a point, which becomes a Location event of the category `map`
+`MapServer`        ordinary      the server's part: MapRequest in, Map out
+`Prefetcher`       ordinary      asks for the map ahead, flagged as prefetched
+`History`          sink          keeps where the user was
+`Database`         ordinary      answers queries; its answers go straight to the asker
+================  ============  =====================================================================================
+
+Sights are object regions, profiles and positions interest regions; `suggested` is our model's overlap.
+
+Departure: a MapRequest names the tile, not the position, or no two requests would ever be similar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import floor, hypot
+from typing import Any
+
+import pandas as pd
+
+from workbench.errors import DataError
+from workbench.model.extents import one_of
+from workbench.model.regions import Region, region
+from workbench.model.relations import Overlap
+from workbench.model.shapes import box, disc, point
+from workbench.model.spaces import Position, Space
+from workbench.tip.bodies import body, fields
+from workbench.tip.descriptions import DATABASE, ServiceDescription
+from workbench.tip.events import BEST, Event
+from workbench.tip.host import BEGIN, WAKE, Act, Advertise, Publish, WakeAt
+from workbench.tip.rules import Advertisement, Condition, Group, Priority, Rule
+
+SIGHTS = Space("sights", position=Position(), theme=str)
+GPS, RFID = "gps", "rfid"
+GOOD = 80
+MEMORY = tuple[Any, tuple[Act, ...]]
+NEEDS_LOCATION = (Condition("location", "location"),)
+
+
+def location_rules(good: int = GOOD) -> Group:
+    """The user's position as coordinates, from one publisher: a good one, or else any."""
+    common: dict[str, Any] = {
+        "event_type": "Location", "event_category": "location", "service_category": "location", "exclusive": True,
+        "format": GPS,
+    }  # fmt: skip
+    return (Rule(Priority.HIGH, quality=good, **common), Rule(Priority.LOW, **common))
+
+
+def position_of(event: Event) -> tuple[float, float]:
+    """The coordinates that an event carries."""
+    said = fields(event.body)
+    try:
+        return float(said["x"][0]), float(said["y"][0])
+    except (KeyError, ValueError):
+        raise DataError(f"{event!r} carries no position; expected x and y") from None
+
+
+# -- sights --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Something to be told about: an item of a type, its place and reach, its theme, and the text of the item."""
+
+    id: str
+    item_type: str
+    x: float
+    y: float
+    reach_m: float
+    theme: str
+    text: str = ""
+
+    @property
+    def object_region(self) -> Region:
+        return region(SIGHTS, position=disc((self.x, self.y), self.reach_m), theme=self.theme)
+
+
+def suggested(sights: Iterable[Sight], likes: Iterable[str], here: tuple[float, float]) -> list[Sight]:
+    """The sights whose object regions overlap the interest region of a profile at a position, by id.
+
+    >>> old = Sight("s1", "Sight", 0, 0, 50, "history"), Sight("s2", "Sight", 0, 0, 50, "sport")
+    >>> [sight.id for sight in suggested(old, ["history", "art"], (30, 40))]
+    ['s1']
+    """
+    wanted = region(SIGHTS, position=point(*here), theme=one_of(*likes))
+    return sorted(
+        (s for s in sights if Overlap().holds(s.object_region, wanted, SIGHTS, "planar")), key=lambda s: s.id
+    )
+
+
+def _named(sights: Iterable[Sight]) -> str:
+    """Item types and identifiers, as Information and Recommendation carry them."""
+    return body(item=tuple(f"{sight.item_type} {sight.id}" for sight in sights))
+
+
+# -- location ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Where the user was, and how good the receiver was."""
+
+    t: int
+    x: float
+    y: float
+    quality: int = BEST
+
+
+@dataclass(frozen=True)
+class LocationService:
+    """Publishes the user's position at every fix; a change of quality is a re-advertisement."""
+
+    fixes: tuple[Fix, ...]
+    interval: int = 0
+
+    @staticmethod
+    def of(frame: pd.DataFrame, mobile: Any, tick_us: int = 1_000_000, start: int = 0) -> LocationService:
+        """The location service of one mobile of a table of fixes, with integer times.
+
+        >>> LocationService.of(pd.DataFrame({"mobile": [7], "t": [3], "x": [1.0], "y": [2.0]}), 7).fixes
+        (Fix(t=3000000, x=1.0, y=2.0, quality=100),)
+        """
+        rows = frame[frame["mobile"] == mobile].sort_values("t")
+        quality = rows["quality"] if "quality" in rows else [BEST] * len(rows)
+        return LocationService(
+            tuple(
+                Fix(start + int(t) * tick_us, float(x), float(y), int(q))
+                for t, x, y, q in zip(rows["t"], rows["x"], rows["y"], quality)
+            )
+        )
+
+    def advertisement(self, quality: int) -> Advertisement:
+        return Advertisement("Location", "location", quality=quality, format=GPS, interval=self.interval)
+
+    @property
+    def description(self) -> ServiceDescription:
+        first = self.fixes[0].quality if self.fixes else BEST
+        return ServiceDescription("location", advertisements=(self.advertisement(first),))
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        number, quality = memory or (0, self.fixes[0].quality if self.fixes else BEST)
+        acts: list[Act] = []
+        if happening == WAKE and number < len(self.fixes) and self.fixes[number].t <= now:
+            fix = self.fixes[number]
+            if fix.quality != quality:
+                acts.append(Advertise(self.advertisement(fix.quality)))
+            acts.append(Publish("Location", body(x=fix.x, y=fix.y)))
+            number, quality = number + 1, fix.quality
+        if happening in (BEGIN, WAKE) and number < len(self.fixes):
+            acts.append(WakeAt(self.fixes[number].t))
+        return (number, quality), tuple(acts)
+
+
+@dataclass(frozen=True)
+class TagService:
+    """Publishes the RFID tags that the user's device reads, as Location events of another format."""
+
+    readings: tuple[tuple[int, str], ...]
+    quality: int = 95
+
+    @property
+    def description(self) -> ServiceDescription:
+        said = Advertisement("Location", "location", quality=self.quality, format=RFID)
+        return ServiceDescription("location", advertisements=(said,))
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        left = self.readings if memory is None else memory
+        if happening == BEGIN:
+            left = tuple(reading for reading in left if reading[0] >= now)
+        acts: list[Act] = []
+        if happening == WAKE and left and left[0][0] <= now:
+            acts.append(Publish("Location", body(tag=left[0][1])))
+            left = left[1:]
+        if happening in (BEGIN, WAKE) and left:
+            acts.append(WakeAt(left[0][0]))
+        return left, tuple(acts)
+
+
+@dataclass(frozen=True)
+class TagReader:
+    """The auxiliary service that translates tags into coordinates; unknown tags are passed over."""
+
+    tags: Mapping[str, tuple[float, float]] = field(hash=False)
+    quality: int = 90
+
+    @property
+    def description(self) -> ServiceDescription:
+        said = Advertisement("Location", "location", quality=self.quality, format=GPS)
+        return ServiceDescription("location", advertisements=(said,))
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if isinstance(happening, Event) and happening.type == "Location":
+            place = self.tags.get(fields(happening.body).get("tag", ("",))[0])
+            if place:
+                quality = min(self.quality, happening.quality)
+                return memory, (Publish("Location", body(x=place[0], y=place[1]), quality),)
+        return memory, ()
+
+
+# -- information ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Information:
+    """Names the sights at the user's position that fit the profile, as a reply to the position."""
+
+    sights: tuple[Sight, ...]
+    likes: tuple[str, ...]
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            "informative",
+            advertisements=(Advertisement("Information", "information"),),
+            conditions=NEEDS_LOCATION,
+            groups=(location_rules(),),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if isinstance(happening, Event) and happening.type == "Location":
+            found = suggested(self.sights, self.likes, position_of(happening))
+            if found:
+                return memory, (Publish("Information", _named(found), relates_to=(happening,)),)
+        return memory, ()
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Names the nearest sights of the liked themes that are not at the user's position."""
+
+    sights: tuple[Sight, ...]
+    likes: tuple[str, ...]
+    number: int = 2
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            "informative",
+            advertisements=(Advertisement("Recommendation", "information"),),
+            conditions=NEEDS_LOCATION,
+            groups=(location_rules(),),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if not (isinstance(happening, Event) and happening.type == "Location"):
+            return memory, ()
+        x, y = position_of(happening)
+        here = {sight.id for sight in suggested(self.sights, self.likes, (x, y))}
+        near = sorted(
+            (sight for sight in self.sights if sight.theme in self.likes and sight.id not in here),
+            key=lambda sight: (hypot(sight.x - x, sight.y - y), sight.id),
+        )[: self.number]
+        return memory, (Publish("Recommendation", _named(near), relates_to=(happening,)),) if near else ()
+
+
+@dataclass(frozen=True)
+class ItemService:
+    """Answers requests for the items of one type; what it does not have it does not answer."""
+
+    item_type: str
+    items: Mapping[str, str] = field(hash=False)
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            "items",
+            advertisements=(Advertisement(self.item_type, "item"),),
+            groups=((Rule(event_type=f"{self.item_type}Request"),),),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if isinstance(happening, Event) and happening.type == f"{self.item_type}Request":
+            id = fields(happening.body)["id"][0]
+            if id in self.items:
+                answer = body(id=id, text=self.items[id])
+                return memory, (Publish(self.item_type, answer, relates_to=(happening,), cacheable=True),)
+        return memory, ()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a display knows: items by (type, id), those asked for, and what it has shown, in order."""
+
+    items: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    asked: frozenset[tuple[str, str]] = frozenset()
+    wanted: frozenset[tuple[str, str]] = frozenset()
+    shown: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Display:
+    """Shows the items that Information and Recommendation name; asks only for those that it does not have."""
+
+    item_types: tuple[str, ...]
+
+    @property
+    def description(self) -> ServiceDescription:
+        wants = ("Information", "Recommendation", *self.item_types)
+        return ServiceDescription(
+            "display",
+            advertisements=tuple(Advertisement(f"{type}Request", "request") for type in self.item_types),
+            groups=tuple((Rule(event_type=type),) for type in wants),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        known: Shown = memory or Shown()
+        if not isinstance(happening, Event) or happening.category == "system":
+            return known, ()
+        if happening.type in ("Information", "Recommendation"):
+            named = [tuple(item.split(" ", 1)) for item in fields(happening.body).get("item", ())]
+            keys = [(type, id) for type, id in named if type in self.item_types]
+            missing = [key for key in keys if key not in known.items and key not in known.asked]
+            shown = tuple((now, id) for type, id in keys if (type, id) in known.items)
+            known = replace(
+                known,
+                asked=known.asked | set(missing),
+                wanted=known.wanted | {key for key in keys if key not in known.items},
+                shown=known.shown + shown,
+            )
+            return known, tuple(Publish(f"{type}Request", body(id=id), cacheable=True) for type, id in missing)
+        said = fields(happening.body)
+        key = (happening.type, said["id"][0])
+        shown = ((now, key[1]),) if key in known.wanted else ()
+        return replace(
+            known,
+            items={**known.items, key: said["text"][0]},
+            asked=known.asked - {key},
+            wanted=known.wanted - {key},
+            shown=known.shown + shown,
+        ), ()
+
+
+# -- maps ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MapState:
+    """What a map shows: the maps at hand by name with their extents, the one in use, the position, asked tiles."""
+
+    maps: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    using: str = ""
+    position: tuple[float, float] | None = None
+    asked: frozenset[tuple[int, int]] = frozenset()
+    items: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class MapClient:
+    """The client's part of the map service: A shows, B lets the user select a point as well (6)."""
+
+    tile_m: float = 500.0
+    selecting: bool = False
+
+    @property
+    def description(self) -> ServiceDescription:
+        said = [Advertisement("MapRequest", "request")]
+        groups: list[Group] = [
+            location_rules(),
+            (Rule(event_type="Location", event_category="information"),),
+            (Rule(event_type="Map"),),
+            (Rule(event_type="Information"),),
+        ]
+        if self.selecting:
+            said.append(Advertisement("Location", "map", format=GPS))
+            groups.append((Rule(event_type="Select", event_category="user-input"),))
+        return ServiceDescription("map", advertisements=tuple(said), groups=tuple(groups), conditions=NEEDS_LOCATION)
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        known: MapState = memory or MapState()
+        if not isinstance(happening, Event):
+            return known, ()
+        if (happening.category, happening.type) == ("system", "Subscribed"):
+            # Somebody came or went: a map that is gone is not used, a better one may be had.
+            return self._asking(replace(known, asked=frozenset(), maps={}))
+        if happening.type == "Location" and happening.category == "location":
+            known = replace(known, position=position_of(happening), source=f"quality {happening.quality}")
+            return self._asking(known)
+        if happening.type == "Map":
+            said = fields(happening.body)
+            extent = tuple(float(said[name][0]) for name in ("x0", "y0", "x1", "y1"))
+            maps = {**known.maps, said["name"][0]: extent}
+            return _using(replace(known, maps=maps)), ()  # type: ignore[arg-type]
+        if happening.type == "Information":
+            return replace(known, items=fields(happening.body).get("item", ())), ()
+        if happening.type == "Select" and self.selecting:
+            return known, (Publish("Location", happening.body, relates_to=()),)
+        return known, ()
+
+    def _asking(self, known: MapState) -> MEMORY:
+        """Ask for the map of the tile, if no map at hand shows the position."""
+        known = _using(known)
+        if known.position is None or known.using:
+            return known, ()
+        tile = tile_of(known.position, self.tile_m)
+        if tile in known.asked:
+            return known, ()
+        return replace(known, asked=known.asked | {tile}), (map_request(tile),)
+
+
+def tile_of(position: tuple[float, float], tile_m: float) -> tuple[int, int]:
+    """The tile in which a position lies.
+
+    >>> tile_of((-1, 700), 500)
+    (-1, 1)
+    """
+    return floor(position[0] / tile_m), floor(position[1] / tile_m)
+
+
+def map_request(tile: tuple[int, int], prefetched: bool = False) -> Publish:
+    """Ask for the map of a tile."""
+    return Publish("MapRequest", body(i=tile[0], j=tile[1]), cacheable=True, prefetched=prefetched)
+
+
+def _using(known: MapState) -> MapState:
+    """Use the smallest map at hand that shows the position."""
+    if known.position is None:
+        return known
+    x, y = known.position
+    showing = [
+        ((x1 - x0) * (y1 - y0), name)
+        for name, (x0, y0, x1, y1) in known.maps.items()
+        if x0 <= x <= x1 and y0 <= y <= y1
+    ]
+    return replace(known, using=min(showing)[1] if showing else "")
+
+
+@dataclass(frozen=True)
+class MapServer:
+    """The server's part: one map for each tile, or one plan of a small area."""
+
+    name: str
+    tile_m: float = 500.0
+    area: tuple[float, float, float, float] | None = None
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            "map",
+            advertisements=(Advertisement("Map", "map"),),
+            groups=((Rule(event_type="MapRequest"),),),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if not (isinstance(happening, Event) and happening.type == "MapRequest"):
+            return memory, ()
+        said = fields(happening.body)
+        x, y = float(said["i"][0]) * self.tile_m, float(said["j"][0]) * self.tile_m
+        tile = (x, y, x + self.tile_m, y + self.tile_m)
+        if self.area and not _meet(self.area, tile):
+            return memory, ()
+        name = self.name if self.area else f"{self.name} {said['i'][0]} {said['j'][0]}"
+        x0, y0, x1, y1 = self.area or tile
+        answer = body(name=name, x0=x0, y0=y0, x1=x1, y1=y1)
+        return memory, (Publish("Map", answer, relates_to=(happening,), cacheable=True),)
+
+
+def _meet(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    place = Space("place", position=Position())
+    return Overlap().holds(region(place, position=box(*a)), region(place, position=box(*b)), place, "planar")
+
+
+@dataclass(frozen=True)
+class Prefetcher:
+    """Asks for the map where the user will be after `ahead_m`, by the heading of the last two positions."""
+
+    tile_m: float = 500.0
+    ahead_m: float = 300.0
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            "prefetching",
+            advertisements=(Advertisement("MapRequest", "request"),),
+            conditions=NEEDS_LOCATION,
+            groups=(location_rules(),),
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        last, asked = memory or (None, frozenset())
+        if not (isinstance(happening, Event) and happening.type == "Location"):
+            return (last, asked), ()
+        here = position_of(happening)
+        if last is None or last == here:
+            return (here, asked), ()
+        way = hypot(here[0] - last[0], here[1] - last[1])
+        there = tuple(now_at + self.ahead_m * (now_at - was_at) / way for now_at, was_at in zip(here, last))
+        tile = tile_of((there[0], there[1]), self.tile_m)
+        if tile in asked or tile == tile_of(here, self.tile_m):
+            return (here, asked), ()
+        return (here, asked | {tile}), (map_request(tile, prefetched=True),)
+
+
+# -- history and database --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class History:
+    """Keeps where the user was: a sink."""
+
+    limit: int = 10_000
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription("history", groups=(location_rules(),))
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        kept = memory or ()
+        if isinstance(happening, Event) and happening.type == "Location":
+            kept = (*kept, (happening.time, *position_of(happening)))[-self.limit :]
+        return kept, ()
+
+
+@dataclass(frozen=True)
+class Database:
+    """Answers queries by key; the broker takes its answers straight to the asker."""
+
+    rows: Mapping[str, str] = field(hash=False)
+
+    @property
+    def description(self) -> ServiceDescription:
+        return ServiceDescription(
+            DATABASE, advertisements=(Advertisement("Answer", DATABASE),), groups=((Rule(event_type="Query"),),)
+        )
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
+        if isinstance(happening, Event) and happening.type == "Query":
+            key = fields(happening.body)["key"][0]
+            return memory, (Publish("Answer", body(key=key, row=self.rows.get(key, "")), relates_to=(happening,)),)
+        return memory, ()
