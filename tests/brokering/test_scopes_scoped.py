@@ -210,21 +210,31 @@ PLACES = pd.DataFrame({"place": ["near", "far"], "x": [1.0, 50.0], "y": [0.0, 0.
 DISTRICTS = graph("ann->A", "far->A", "bob->B", "near->B", "far->B")
 
 
-def test_third_parties_that_are_invisible_do_not_count() -> None:
-    got = replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine="reference").timelines
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_third_parties_that_are_invisible_do_not_count(engine: str) -> None:
+    got = replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine=engine).timelines
     pairs = set(zip(got["publication"], got["subscription"], strict=True))
     assert pairs == {("far", "drivers/ann"), ("near", "drivers/bob"), ("far", "lonely/ann")}
 
 
-def test_an_interface_hides_third_parties_too() -> None:
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_an_interface_hides_third_parties_too(engine: str) -> None:
     made = DISTRICTS.with_edge("near", "B", output=interface())
-    got = replay(scoped(third_parties(), made), FIXES, PLACES, engine="reference").timelines
+    got = replay(scoped(third_parties(), made), FIXES, PLACES, engine=engine).timelines
     assert ("far", "drivers/bob") in set(zip(got["publication"], got["subscription"], strict=True))
 
 
-def test_engines_that_do_not_know_invisible_third_parties_say_so() -> None:
-    with pytest.raises(ScenarioError, match="third parties under a graph of scopes"):
-        replay(scoped(third_parties(), DISTRICTS), FIXES, PLACES, engine="local")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(max_examples=25)
+@given(st.lists(graphs(), min_size=1, max_size=2))
+def test_third_parties_under_random_graphs_are_the_same_on_local(over_time: list[Any]) -> None:
+    fixes = pd.DataFrame({"mobile": ["a", "b"], "t": 1, "x": [0.0, 60.0], "y": 0.0})
+    places = pd.DataFrame({"place": ["c", "d"], "t": [1, 1], "x": [1.0, 50.0], "y": 0.0})
+    limited = scoped(third_parties(), {1 + 3 * k: made for k, made in enumerate(over_time)})
+    judge, asked = (replay(limited, fixes, places, engine=engine, until=9) for engine in ("reference", "local"))
+    pd.testing.assert_frame_equal(judge.timelines, asked.timelines)
 
 
 def test_histories_of_third_parties_hold_only_what_was_visible() -> None:
