@@ -16,6 +16,7 @@ other merge, remove and add together are an update, and rows in conflict are all
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -320,15 +321,31 @@ def _comparable(value: Any) -> Any:
 
 
 def geometry_of(value: Any) -> Any:
-    """A geometry cell: shapely, WKB, WKT or GeoJSON."""
+    """A geometry cell: shapely, WKB, WKT or GeoJSON; an area whose border crosses or touches itself is mended.
+
+    >>> geometry_of("POINT (1 2)").wkt
+    'POINT (1 2)'
+    """
     if isinstance(value, bytes):
-        return shapely.from_wkb(value)
-    if isinstance(value, Mapping):
-        return shapely.geometry.shape(value)
-    if isinstance(value, str):
+        value = shapely.from_wkb(value)
+    elif isinstance(value, Mapping):
+        value = shapely.geometry.shape(value)
+    elif isinstance(value, str):
         text = value.strip()
-        return shapely.from_geojson(text) if text.startswith("{") else shapely.from_wkt(text)
+        value = shapely.from_geojson(text) if text.startswith("{") else shapely.from_wkt(text)
+    if getattr(value, "geom_type", "") in ("Polygon", "MultiPolygon") and not value.is_valid:
+        return _mended(value)
     return value
+
+
+def _mended(area: Any) -> Any:
+    """The valid area that covers the same points, which real data often need; a warning says why."""
+    parts = shapely.get_parts(shapely.make_valid(area))
+    pieces = [p for part in parts for p in shapely.get_parts(part) if p.geom_type == "Polygon"]
+    if not pieces:
+        return area  # nothing of an area is left; refused where it is used
+    warnings.warn(f"an area was mended: {shapely.is_valid_reason(area)}", stacklevel=3)
+    return shapely.MultiPolygon(pieces) if len(pieces) > 1 else pieces[0]
 
 
 # -- fixes and places become changes ---------------------------------------------------------------------

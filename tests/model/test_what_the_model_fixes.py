@@ -489,3 +489,12 @@ def test_latch_is_true_from_on_until_off_and_off_wins():
 def test_an_unsupported_combination_is_refused_by_name():
     with pytest.raises(ScenarioError, match="has no distance"):
         own.wish.within(5, other.offer, space=Space("goods", kind=str))
+
+
+def test_an_area_whose_border_touches_itself_is_mended_with_a_warning():
+    """Published districts often have such rings; the same points stay inside."""
+    hourglass = "POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))"
+    fixes = {"mobile": [1, 2], "t": [1, 1], "x": [0.5, 2.0], "y": [2.0, 0.5]}
+    with pytest.warns(UserWarning, match="mended"):
+        done = replay("proximity", fixes, {"place": ["p"], "geometry": [hourglass]}, engine="reference")
+    assert done.timelines["subscription"].tolist() == [1]
