@@ -495,6 +495,8 @@ def test_an_area_whose_border_touches_itself_is_mended_with_a_warning():
     """Published districts often have such rings; the same points stay inside."""
     hourglass = "POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))"
     fixes = {"mobile": [1, 2], "t": [1, 1], "x": [0.5, 2.0], "y": [2.0, 0.5]}
+    from workbench import replay
+
     with pytest.warns(UserWarning, match="mended"):
         done = replay("proximity", fixes, {"place": ["p"], "geometry": [hourglass]}, engine="reference")
     assert done.timelines["subscription"].tolist() == [1]

@@ -328,7 +328,8 @@ def share(inner: Shape, outer: Shape, metric: str) -> float:
         return 1.0 if encloses(outer, inner, metric) else 0.0
     if inner.kind == "point" and outer.kind == "point":
         apart = _skeleton_distance(inner, outer, metric)
-        return min(1.0, geometry.lens_area(apart, inner.radius_m, outer.radius_m) / (math.pi * inner.radius_m * inner.radius_m))
+        r = inner.radius_m
+        return min(1.0, geometry.lens_area(apart, r, outer.radius_m) / (math.pi * r * r))
     if inner.kind == "point" and outer.kind == "area" and outer.radius_m == 0:
         radius, stretch = inner.radius_m, 1.0
         if metric == WGS84:
