@@ -8,5 +8,6 @@ state         all that a broker knows                   broker     a broker as a
 inputs        what steps take in, and want done         recent     events seen of late
 messages      the table of messages                     recording  inputs kept, and replayed
 simulated     the driver with simulated time            tcp        the driver over TCP
-services      location, information, maps, ...          availability  where services are to be had
+services      location, information, maps, ...          verify     the steps, over all interleavings
+availability  where services are to be had
 """

@@ -1,0 +1,203 @@
+"""The production step over all interleavings of two brokers and three services, and seeded bugs (TIP 3, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from tests.tip.worlds import INFORMATION, LOCATION, Answering, Quiet, publishing, subscribing
+from workbench.tip import broker as brokering
+from workbench.tip.broker import Step
+from workbench.tip.descriptions import ServiceDescription
+from workbench.tip.host import Advertise, Leave, Publish
+from workbench.tip.inputs import Connected, Disconnected, Filter, Input, Received, Send, Tick
+from workbench.tip.rules import Advertisement, Condition, Rule
+from workbench.tip.state import State
+from workbench.tip.verify import DIE, JOIN, RETURN, SHOW, Exploration, Script, explore
+
+GUIDE = Answering(
+    ServiceDescription(
+        "informative", advertisements=(INFORMATION,), conditions=(Condition("location"),),
+        groups=((Rule(event_type="Location", quality=50),),),
+    ),
+    "Location", "Information",
+)  # fmt: skip
+POOR = Advertise(replace(LOCATION, quality=20))
+TAP = Quiet(ServiceDescription("input", advertisements=(Advertisement("Tap", "user-input"),), subscriptions=("Tap",)))
+
+
+def around(*acts: Any, again: int | None = None) -> tuple[Script, ...]:
+    """GPS and a display at the client, a guide that needs locations at the server; GPS acts."""
+    return (
+        Script("gps", "client", publishing(LOCATION), acts, again),
+        Script("guide", "server", GUIDE, (JOIN,), listens=False),
+        Script("display", "client", subscribing("Information"), (JOIN,)),
+    )
+
+
+WORLDS: dict[str, tuple[Script, ...]] = {
+    "publish": around(JOIN, Publish("Location")),
+    "die": around(JOIN, Publish("Location"), DIE),
+    "return": around(JOIN, DIE, RETURN, Publish("Location")),
+    "leave": around(JOIN, Publish("Location"), Leave()),
+    "poor": around(JOIN, POOR, Publish("Location")),
+    "for ever": around(JOIN, DIE, RETURN, again=1),
+    "input": (
+        Script("finger", "client", TAP, (JOIN, Publish("Tap"), Publish("Tap"))),
+        Script("map", "client", subscribing("Tap"), (JOIN, SHOW)),
+        Script("list", "client", subscribing("Tap"), (JOIN, SHOW)),
+    ),
+    "many": (
+        Script("gps", "client", publishing(LOCATION), (JOIN, Publish("Location"))),
+        Script("here", "client", subscribing("Location"), (JOIN, Leave())),
+        Script("there", "server", subscribing("Location"), (JOIN,)),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def explored() -> dict[str, Exploration]:
+    return {name: explore(scripts) for name, scripts in WORLDS.items()}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_property_holds_in_every_interleaving(explored: dict[str, Exploration], name: str) -> None:
+    found = explored[name]
+    assert not found.found, str(found.found[0])
+    assert found.states > 100 and found.transitions > found.states
+    assert found.ends > 0 or WORLDS[name][0].again is not None
+
+
+def test_every_kind_of_input_and_system_event_was_reached(explored: dict[str, Exploration]) -> None:
+    reached = {kind for one in explored.values() for kind in one.reached}
+    assert reached >= {
+        "Connect", "Connected", "Disconnected", "Received", "Filter", "Sent", "Tick", "Foreground",
+        "Registration", "Deregistration", "Advertisement", "Unadvertisement", "Subscription", "Unsubscription",
+        "Location", "Information", "Tap",
+    }  # fmt: skip
+
+
+# -- seeded bugs -------------------------------------------------------------------------------------------
+
+production = brokering.step
+NOTHING = lambda *given: None  # noqa: E731
+Bug = Callable[[State, Input, int], Step]
+
+
+def nobody_is_deregistered(state: State, input: Input, now: int) -> Step:
+    return Step(state, ()) if isinstance(input, Tick) else production(state, input, now)
+
+
+def an_event_is_lost(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    return Step(after.state, ()) if isinstance(input, Filter) else after
+
+
+def an_event_is_sent_twice(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    return Step(after.state, after.effects * 2) if isinstance(input, Filter) else after
+
+
+def an_event_comes_back_to_its_publisher(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    if isinstance(input, Filter) and state.in_queue and not state.in_queue[0][1].forwarded:
+        return Step(after.state, (*after.effects, Send(*state.in_queue[0])))
+    return after
+
+
+def a_forwarded_event_goes_on(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    if isinstance(input, Filter) and state.in_queue and state.in_queue[0][1].forwarded:
+        return Step(after.state, (*after.effects, *(Send(name, state.in_queue[0][1]) for name in state.neighbours)))
+    return after
+
+
+def advertised(state: State, input: Input, by: str) -> bool:
+    return isinstance(input, Received) and input.event.type == "Advertisement" and state.connected[input.name] == by
+
+
+def new_advertisements_are_not_evaluated(state: State, input: Input, now: int) -> Step:
+    what = "_observe" if advertised(state, input, "broker") else "_nothing"
+    with patch.object(brokering, what, NOTHING, create=True):
+        return production(state, input, now)
+
+
+def withdrawals_are_not_told(state: State, input: Input, now: int) -> Step:
+    tell = brokering._tell_broker
+    with patch.object(brokering, "_tell_broker", lambda *given: None if "Unadvertisement" in given else tell(*given)):
+        return production(state, input, now)
+
+
+def the_stalled_are_subscribed(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    services = {
+        name: one if one.active else replace(one, subscriptions=frozenset({brokering.Subscription("Location")}))
+        for name, one in after.state.services.items()
+    }
+    return Step(replace(after.state, services=services), after.effects)
+
+
+def everybody_reacts_to_the_user(state: State, input: Input, now: int) -> Step:
+    if isinstance(input, Filter) and state.in_queue and state.in_queue[0][1].category == "user-input":
+        origin, event = state.in_queue[0]
+        names = [name for name in state.subscribers.get(event.type, ()) if name != origin]
+        return Step(replace(state, in_queue=state.in_queue[1:]), tuple(Send(name, event) for name in names))
+    return production(state, input, now)
+
+
+def a_return_is_not_noticed(state: State, input: Input, now: int) -> Step:
+    after = production(state, input, now)
+    if isinstance(input, Connected) and input.name in state.services:
+        gone = replace(after.state.services[input.name], gone_since=state.services[input.name].gone_since)
+        return Step(replace(after.state, services={**after.state.services, input.name: gone}), after.effects)
+    return after
+
+
+def a_break_is_not_noticed(state: State, input: Input, now: int) -> Step:
+    if isinstance(input, Disconnected):
+        return Step(replace(state, connected={n: k for n, k in state.connected.items() if n != input.name}), ())
+    return production(state, input, now)
+
+
+def a_changed_quality_is_not_told(state: State, input: Input, now: int) -> Step:
+    what = "_tell_neighbours" if advertised(state, input, "service") else "_nothing"
+    with patch.object(brokering, what, NOTHING, create=True):
+        return production(state, input, now)
+
+
+BUGS: list[tuple[Bug, str, str]] = [
+    (nobody_is_deregistered, "die", "still registered"),
+    (an_event_is_lost, "many", "expected"),
+    (an_event_is_sent_twice, "many", "expected"),
+    (an_event_comes_back_to_its_publisher, "publish", "expected"),
+    (a_forwarded_event_goes_on, "many", "expected"),
+    (new_advertisements_are_not_evaluated, "publish", "conditions of guide are met, and it is stalled"),
+    (withdrawals_are_not_told, "leave", "does not know what is advertised"),
+    (the_stalled_are_subscribed, "publish", "stalled at server, and yet"),
+    (everybody_reacts_to_the_user, "input", "expected"),
+    (a_return_is_not_noticed, "return", "gps is there, and not registered"),
+    (a_break_is_not_noticed, "die", "gps, who is gone"),
+    (a_changed_quality_is_not_told, "poor", "does not know what is advertised"),
+]
+
+
+@pytest.mark.parametrize(("bug", "world", "what"), BUGS, ids=[bug.__name__ for bug, _, _ in BUGS])
+def test_a_seeded_bug_is_found_with_a_trace(bug: Bug, world: str, what: str) -> None:
+    found = explore(WORLDS[world], step=bug).found
+    assert found and what in found[0].what and found[0].trace, found
+    assert str(found[0]).count("\n") == len(found[0].trace)
+
+
+def test_a_promise_that_stays_open_for_ever_in_a_fair_cycle_is_found() -> None:
+    scripts = (
+        Script("gps", "client", publishing(LOCATION), (JOIN,)),
+        Script("guide", "server", GUIDE, (JOIN,), listens=False),
+        Script("shown", "client", TAP, (JOIN, SHOW, SHOW), again=1),
+    )
+    assert not explore(scripts).found
+    (found,) = explore(scripts, step=new_advertisements_are_not_evaluated).found
+    assert found.what.startswith("for ever: the conditions of guide are met"), found
