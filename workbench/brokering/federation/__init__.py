@@ -10,4 +10,26 @@ brokers      what a broker does with a message: a pure function
 reports      which neighbour hears of which client's state
 homes        where M is decided, and pair history lives
 overlay      the network of brokers
+simulated    a federation in simulated time, and what is promised
+replayed     a replay of tables through a federation
+context      context consumers and providers, composite events (II, III, IX)
+mobile       the broker on a device (VIII)
+counting     messages, hops, bytes, latency, losses
 """
+
+from workbench.brokering.federation.attributes import Notification, Subscription, attribute
+from workbench.brokering.federation.context import Composite, Exchange, Provider
+from workbench.brokering.federation.mobile import MobileBroker, Policy, wireless_messages
+from workbench.brokering.federation.overlay import Overlay, geographic, overlay
+from workbench.brokering.federation.replayed import federated
+from workbench.brokering.federation.simulated import Congestion, Federation
+from workbench.brokering.federation.state import Rules
+
+__all__ = [
+    "Overlay", "overlay", "geographic",
+    "Subscription", "Notification", "attribute",
+    "Federation", "Rules", "Congestion", "federated",
+    "Exchange", "Provider", "Composite",
+    "MobileBroker", "Policy", "wireless_messages",
+]  # fmt: skip
+

@@ -117,11 +117,15 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
         table=broker.table.forget(source),
         recent=_without(broker.recent, source),
         matching={n: m for n, m in broker.matching.items() if n not in names},
-        arriving=broker.arriving - {source},
+        arriving=_without(broker.arriving, source),
         departing=broker.departing - {source},
         resyncing=broker.resyncing - {source},
     )
-    broker, out = reports.retract(broker, [source] if source in broker.known else [])
+    known = broker.known.get(source)
+    ended = known is not None and known.report.state is not None and not known.report.state.instances
+    # Filters that look back still see what has ended; for all others nothing stays.
+    kept_for_the_past = ended and broker.world is not None and broker.world.remembers
+    broker, out = reports.retract(broker, [source] if known is not None and not kept_for_the_past else [])
     changed, more = table_changed(broker, names)
     return changed, out + more
 
@@ -236,7 +240,10 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     gone = [n for n in before if n not in after]
     table = broker.table.without(gone, source).with_(after.values(), source)
     matching = {n: m for n, m in broker.matching.items() if n not in gone}
-    broker = replace(broker, table=table, matching=matching)
+    arriving = dict(broker.arriving)
+    if source in arriving:
+        arriving[source] = _without(arriving[source], *gone)
+    broker = replace(broker, table=table, matching=matching, arriving=arriving)
     if broker.rules.cyclic:
         versions = {n: after[n].version for n in changed if n in after}
         broker = replace(broker, seen={**broker.seen, **versions})
@@ -287,27 +294,35 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
     """A client came from another broker: ask that one for its pairs, or take the client's word for them."""
     client = message.client
     broker = _joined(broker, broker.clients.get(client, LocalClient(client)))
-    broker = replace(broker, departing=broker.departing - {client})
-    if message.believed is not None:
-        # Where something was lost, the client is told the difference to what it believes.
-        return replace(
-            broker,
-            matching={**broker.matching, **message.believed},
-            resyncing=broker.resyncing | {client},
-            arriving=broker.arriving | {client},
-        ), []
+    broker = replace(
+        broker,
+        departing=broker.departing - {client},
+        arriving={**broker.arriving, client: message.believed},
+        matching=_without(broker.matching, *message.believed),
+    )
     if message.previous is None or message.previous == broker.name:
-        return broker, []
-    broker = replace(broker, arriving=broker.arriving | {client})
+        return replace(broker, resyncing=broker.resyncing | {client}), []
     asked = Handover(client, broker.name)
     return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
 
 
 def settled(broker: Broker, client: Hashable) -> Broker:
-    """A client that took its pairs from memory has heard long enough: what differs is told now."""
-    if client not in broker.resyncing:
-        return broker
-    return replace(broker, arriving=broker.arriving - {client}, fresh={**broker.fresh, client: False})
+    """Nobody knows the client's pairs but itself, and it has waited for what is there: what differs is told now."""
+    return arrived(broker, client, {}) if client in broker.resyncing and client in broker.arriving else broker
+
+
+def arrived(broker: Broker, client: Hashable, pairs: Mapping[Hashable, Mapping[Hashable, int]]) -> Broker:
+    """A client's pairs are here. What it was told counts: what its old home told it in vain is told again."""
+    found = {
+        name: {p: pairs.get(name, {}).get(p, generation) for p, generation in believed.items()}
+        for name, believed in broker.arriving[client].items()
+    }
+    return replace(
+        broker,
+        matching={**broker.matching, **found},
+        arriving=_without(broker.arriving, client),
+        fresh={**broker.fresh, client: False},
+    )
 
 
 def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Broker, Out]:
@@ -322,19 +337,14 @@ def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Brok
 
 
 def _moved(broker: Broker, source: Hashable, message: Moved) -> tuple[Broker, Out]:
+    done = [Envelope(broker.name, source, Attached(message.client), to=str(source))]
     if message.client not in broker.arriving or message.client in broker.resyncing:
-        return broker, []
+        return broker, done  # it is not waited for any longer
     logs = dict(broker.logs)
     for client, log in message.logs.items():
         logs[client] = reports.joined(logs.get(client, ()), log)
-    broker = replace(
-        broker,
-        matching={**broker.matching, **message.matching},
-        logs=logs,
-        arriving=broker.arriving - {message.client},
-        fresh={**broker.fresh, message.client: False},
-    )
-    return broker, [Envelope(broker.name, source, Attached(message.client), to=str(source))]
+    broker = arrived(replace(broker, logs=logs), message.client, message.matching)
+    return broker, done
 
 
 def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Broker, Out]:
@@ -351,6 +361,8 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
         table=broker.table.forget(client),
         matching=_without(broker.matching, *names),
         departing=broker.departing - {client},
+        arriving=_without(broker.arriving, client),
+        resyncing=broker.resyncing - {client},
     )
     broker, out = table_changed(broker, names)
     stale = client in broker.known and broker.known[client].came == client

@@ -71,7 +71,7 @@ def instants(broker: Broker, after: int, until: int) -> list[int]:
 
 def local_subscriptions(broker: Broker) -> dict[Hashable, Interest]:
     """The subscriptions that are at home here, without those whose pairs are on their way."""
-    away = broker.arriving | broker.departing
+    away = set(broker.arriving) | broker.departing
     return {
         s.name: s
         for client in broker.clients
@@ -117,12 +117,14 @@ def _told(
     out: Out = []
     for kind, parties in (("unmatch", lasting), ("match", come)):
         if parties:
-            contents = tuple(_content(broker, world, p) for p in sorted(parties, key=repr))
+            ordered = tuple(sorted(parties, key=repr))
+            contents = tuple(_content(broker, world, p) for p in ordered)
             called = naming(world.scenario.subscriptions)(subscription)
             message = Message(world.clock.shown(t), kind, called, contents)
             caused = _caused(broker, [subscription, *parties], t)
-            origins = tuple(_origin(broker, p) for p in sorted(parties, key=repr))
-            out.append(Envelope(broker.name, subscription.client, Notify(message, resync, caused, origins)))
+            origins = tuple(_origin(broker, p) for p in ordered)
+            notify = Notify(message, resync, caused, origins, subscription, ordered)
+            out.append(Envelope(broker.name, subscription.client, notify))
     return out
 
 

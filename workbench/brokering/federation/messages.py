@@ -82,6 +82,8 @@ class Notify:
     """when that happened which is told of"""
     origins: tuple[str, ...] = ()
     """the brokers of the publications that are told of"""
+    subscription: Any = None
+    publications: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Attach:
-    """A client is here now; ``previous`` is where it was, ``believed`` what it thinks matches."""
+    """A client is here now: it was at ``previous`` (None: nobody knows its pairs), and was told ``believed``."""
 
     client: Hashable
     previous: str | None = None
-    believed: Mapping[Hashable, Any] | None = None
+    believed: Mapping[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,6 @@ class Fetch:
 class Logs:
     client: Hashable
     log: tuple[Any, ...]
-
-
-CONTROL = (TableUpdate, Synced, Handover, Moved, Attached, Fetch, Logs, Attach, Leave, Register)
-"""What a congested broker never drops: without it, the tables would be wrong."""
 
 
 @dataclass(frozen=True)

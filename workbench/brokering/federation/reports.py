@@ -32,7 +32,8 @@ def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
         return (broker, []) if stale else retract(broker, [client])
     if before is not None and before.report.number >= report.number:
         return _heard_again(broker, source, before, report)
-    broker = replace(broker, known={**broker.known, client: Known(report, source)})
+    waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
+    broker = replace(broker, known={**broker.known, client: Known(report, source)}, unconfirmed=waiting)
     broker, fetch = _logged(broker, source, report)
     out: Out = []
     told = dict(broker.told)
@@ -61,7 +62,7 @@ def _tell(
 ) -> tuple[Mapping[Hashable, Report], Out]:
     """Tell one neighbour of a client, if it concerns it; what it has been told after that."""
     before = told.get(report.client)
-    if before is not None and before.number >= report.number:
+    if before is not None and before.number > report.number:
         return told, []
     wanted = broker.table.of(neighbour).values()
     if not any(s.accepts(report) or (before is not None and s.accepts(before)) for s in wanted):

@@ -80,8 +80,8 @@ class Broker:
     """the past of clients, where filters look back"""
     matching: Mapping[Hashable, Mapping[Hashable, int]] = field(default_factory=dict)
     """M of the local subscriptions: the publications of each, with their generation"""
-    arriving: frozenset[Hashable] = frozenset()
-    """clients whose pairs are still on their way"""
+    arriving: Mapping[Hashable, Mapping[Hashable, Mapping[Hashable, int]]] = field(default_factory=dict)
+    """clients whose pairs are still on their way, with what they themselves believe"""
     departing: frozenset[Hashable] = frozenset()
     """clients whose pairs were handed over"""
     resyncing: frozenset[Hashable] = frozenset()

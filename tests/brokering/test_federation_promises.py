@@ -1,0 +1,403 @@
+"""What a federation promises, on random trees with joins, leaves, failures, moves and delays.
+
+Beside the federation, one single broker is told the same; the two are compared as the promise says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from workbench.brokering.broker import Broker
+from workbench.brokering.federation.overlay import Overlay, link
+from workbench.brokering.federation.simulated import Federation
+from workbench.brokering.federation.state import Rules
+from workbench.model import (
+    Scenario,
+    Space,
+    any_region,
+    at_most,
+    column,
+    disc,
+    held,
+    latch,
+    location,
+    now,
+    other,
+    own,
+    pi,
+    publications,
+    region,
+    seconds,
+    subscriptions,
+    tau,
+    visits,
+)
+from workbench.model.filters import Filter
+from workbench.model.history import Client
+
+gas = Space("gas", price=int)
+near = own.here.within(2, other.site, space=location)
+far = own.here.within(3, other.site, space=location)
+cheap = other.offer.enclosed_by(own.budget, space=gas)
+entered = own.here.enclosed_by(any_region("stations.room"), space=location)
+PRESENT = {
+    "near": near,
+    "cheap": cheap,
+    "near and cheap": near & cheap,
+    "near or cheap": near | cheap,
+    "not near": ~near & cheap,
+    "room": own.here.enclosed_by(other.room, space=location),
+    "nearest": own.here.nearest(other.site, space=location) & cheap,
+    "somewhere": entered & cheap,
+}
+LOOKING_BACK = {
+    **PRESENT,
+    "pause": near & (now - tau(entered) > seconds(3)),
+    "left": far & (now - pi(near) <= seconds(4)),
+    "dwell": held(near, seconds(2)) & cheap,
+    "latched": latch(near, ~far) & cheap,
+    "visited": cheap & (visits(near, last=1).mean() >= seconds(1)),
+    "cheap since": cheap & (now - tau(near) > seconds(2)),
+}
+
+
+def world(filter: Filter) -> Scenario:
+    """Stations and cars publish, drivers subscribe; cars and drivers are one client."""
+    site = {"site": region(location, position=column.position)}
+    stations = publications(
+        "stations",
+        rows="places",
+        regions={
+            **site,
+            "room": region(location, position=disc(column.position, 1)),
+            "offer": region(gas, price=column.price),
+        },
+        filter=other.here.within(4, own.site, space=location),
+    )
+    cars = publications(
+        "cars",
+        rows="fixes",
+        lifetime=seconds(5),
+        regions={**site, "offer": region(gas, price=1), "room": region(location, position=disc(column.position, 1))},
+    )
+    drivers = subscriptions(
+        "drivers",
+        rows="fixes",
+        regions={
+            "here": region(location, position=column.position),
+            "budget": region(gas, price=at_most(column.budget)),
+        },
+        filter=filter,
+    )
+    return Scenario([location, gas], [stations, cars], [drivers])
+
+
+MEMBERS = {"stations": "places", "cars": "fixes", "drivers": "fixes"}
+positions = st.tuples(st.integers(0, 5), st.just(0))
+ids = st.integers(1, 3)
+prices = st.integers(0, 3)
+blurs = st.sampled_from([0.0, 0.0, 1.0, float("inf")])
+
+
+def tree(parents: list[int]) -> Overlay:
+    """Each broker after the first joins one of those before it."""
+    names = [f"B{i}" for i in range(len(parents) + 1)]
+    return Overlay([(names[p % (i + 1)], names[i + 1]) for i, p in enumerate(parents)], names)
+
+
+class Machine(RuleBasedStateMachine):
+    """A federation and a single broker, side by side; each operation is an instant of its own."""
+
+    filters = PRESENT
+    routings: tuple[str, ...] = ("simple", "covering", "merging")
+
+    def delay(self, a: str, b: str) -> float:
+        return 0
+
+    @initialize(
+        data=st.data(),
+        parents=st.lists(st.integers(0, 9), min_size=1, max_size=5),
+        blur_m=blurs,
+        seed=st.integers(0, 99),
+    )
+    def start(self, data: st.DataObject, parents: list[int], blur_m: float, seed: int) -> None:
+        name = data.draw(st.sampled_from(sorted(self.filters)))
+        rules = Rules(routing=data.draw(st.sampled_from(self.routings)), blur_m=blur_m)
+        self.draw = Random(seed)
+        scenario = world(self.filters[name])
+        looks_back = self.filters is LOOKING_BACK
+        self.federation = Federation(
+            scenario, tree(parents), rules=rules, delay=self.delay, looks_back=looks_back, patience=self.patience
+        )
+        self.single = Broker(scenario)
+        self.there: dict[Client, set[str]] = {}
+        self.left: set[Client] = set()
+        self.ended: list[tuple[int, int]] = []
+        self.t = 0
+        self.failing: set[Any] = set()
+        for id in (1, 2):
+            self.add("stations", id, (2 * id, 0), 1, id)
+        self.add("drivers", 1, (1, 0), 2, 0)
+
+    patience = 0
+
+    def tick(self, step: int = 1) -> int:
+        self.t += step
+        return self.t
+
+    def broker(self, index: int) -> str:
+        alive = sorted(self.federation.brokers)
+        return alive[index % len(alive)]
+
+    def exists(self, population: str, id: int) -> bool:
+        return any(repr(p) == f"{population}/{id}" for p in self.parties())
+
+    def parties(self) -> list[Any]:
+        return [p for q in self.single.scenario.populations for p in self.single._parties(q)]
+
+    # -- operations, the same on both sides --------------------------------------------------------------------
+
+    @rule(population=st.sampled_from(sorted(MEMBERS)), id=ids, at=positions, price=prices, broker=st.integers(0, 9))
+    def add_one(self, population: str, id: int, at: tuple, price: int, broker: int) -> None:
+        self.add(population, id, at, price, broker)
+
+    def add(self, population: str, id: int, at: tuple, price: int, broker: int) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        client = Client(MEMBERS[population], id)
+        if self.exists(population, id) or client in self.left:
+            return
+        cells = {"position": at, "price" if population == "stations" else "budget": price}
+        self.single.add(population, id, t=t, **cells)
+        self.federation.add(population, id, at=self.broker(broker), t=t, **cells)
+        self.both_advance(t)
+
+    @rule(id=ids, at=positions, table=st.sampled_from(["fixes", "places"]))
+    def move(self, id: int, at: tuple, table: str) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        if not any(p.client == Client(table, id) for p in self.parties()):
+            return
+        self.single.move((table, id), at, t=t)
+        self.federation.move((table, id), at, t=t)
+        self.both_advance(t)
+
+    @rule(id=ids, price=prices)
+    def reprice(self, id: int, price: int) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        if self.exists("stations", id):
+            self.single.update("stations", id, price=price, t=t)
+            self.federation.update("stations", id, price=price, t=t)
+        self.both_advance(t)
+
+    @rule(id=ids, data=st.data())
+    def change_filter(self, id: int, data: st.DataObject) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        if self.exists("drivers", id):
+            filter = self.filters[data.draw(st.sampled_from(sorted(self.filters)))]
+            self.single.update("drivers", id, filter=filter, t=t)
+            self.federation.update("drivers", id, filter=filter, t=t)
+        self.both_advance(t)
+
+    @rule(population=st.sampled_from(sorted(MEMBERS)), id=ids)
+    def remove(self, population: str, id: int) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        if self.exists(population, id):
+            self.single.remove(population, id, t=t)
+            self.federation.remove(population, id, t=t)
+        self.both_advance(t)
+        if population == "drivers":
+            self.ended.append((len(self.federation.notifications), id))
+
+    @rule(id=ids, table=st.sampled_from(["fixes", "places"]))
+    def leave(self, id: int, table: str) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        client = Client(table, id)
+        if client not in self.federation.devices:
+            return
+        for party in [p for p in self.parties() if p.client == client]:
+            self.single.remove(party.population, id, t=t)
+        self.federation.leave(client, t=t)
+        self.left.add(client)
+        self.both_advance(t)
+
+    @rule(id=ids, table=st.sampled_from(["fixes", "places"]), broker=st.integers(0, 9))
+    def attach(self, id: int, table: str, broker: int) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        if Client(table, id) in self.federation.devices:
+            self.federation.attach((table, id), self.broker(broker), t=t)
+        self.both_advance(t)
+
+    @rule(step=st.integers(1, 6))
+    def pass_time(self, step: int) -> None:
+        self.both_advance(self.tick(step))
+
+    def both_advance(self, t: int) -> None:
+        self.single.advance(t)
+        self.federation.advance(t)
+
+    # -- what can be compared ----------------------------------------------------------------------------------
+
+    def told(self) -> Counter:
+        return Counter(tuple(row) for row in self.federation.notifications.itertuples(index=False))
+
+    def expected(self) -> Counter:
+        return Counter(tuple(row) for row in self.single.notifications.itertuples(index=False))
+
+    def alternates(self) -> None:
+        """No pair is told the same twice in a row while its subscription lives."""
+        last: dict[tuple, str] = {}
+        for place, (_, kind, p, s) in enumerate(self.federation.notifications.itertuples(index=False)):
+            life = sum(begun <= place for begun, id in self.ended if id == s)
+            assert last.get((p, s, life), "unmatch") != kind
+            last[(p, s, life)] = kind
+
+    @invariant()
+    def tables_hold_nothing_for_who_left_and_nobody_but_clients_and_neighbours(self) -> None:
+        if not hasattr(self, "federation") or self.failing:
+            return
+        for broker in self.federation.brokers.values():
+            destinations = {d for _, d in broker.table}
+            assert destinations <= set(broker.clients) | set(broker.neighbours)
+            if self.federation.env.peek() == float("inf"):
+                named = {n for s, _ in broker.table for n in (s.name if isinstance(s.name, frozenset) else [s.name])}
+                assert not {n for n in named if n.client in self.left}
+                assert not self.left & set(broker.clients)
+
+
+class WithoutDelays(Machine):
+    """Promise 1."""
+
+    @invariant()
+    def history_is_a_single_brokers(self) -> None:
+        if hasattr(self, "federation"):
+            assert self.told() == self.expected()
+            assert {(repr(p), s.client.id) for p, s in self.federation.matches} == self.single.matches
+
+
+class WithoutDelaysLookingBack(WithoutDelays):
+    """Promise 1, with filters over time."""
+
+    filters = LOOKING_BACK
+
+
+class WithDelays(Machine):
+    """Promise 2."""
+
+    patience = 20
+
+    def delay(self, a: str, b: str) -> float:
+        return self.draw.choice([0, 0, 0.5, 1, 2, 3])
+
+    @invariant()
+    def nothing_is_told_twice(self) -> None:
+        if hasattr(self, "federation"):
+            self.alternates()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "federation"):
+            return
+        quiet = max(self.federation.settle(), self.t) + 20
+        self.both_advance(quiet)
+        assert {(repr(p), s.client.id) for p, s in self.federation.matches} == self.single.matches
+        assert self.federation.matches == self.federation.believed
+        self.alternates()
+
+
+class WithDelaysLookingBack(WithDelays):
+    """Promise 2, with filters over time."""
+
+    filters = LOOKING_BACK
+
+
+class WithFailures(Machine):
+    """Promise 3."""
+
+    failed = False
+
+    @rule(index=st.integers(0, 9))
+    def fail_link(self, index: int) -> None:
+        t = self.tick()
+        links = [x for x in self.federation.overlay.links if set(x) <= set(self.federation.brokers)]
+        if links:
+            a, b = links[index % len(links)]
+            self.failed = True
+            self.federation.fail_link(a, b, t=t)
+            self.failing.add(link(a, b))
+        self.both_advance(t)
+
+    @rule(index=st.integers(0, 9))
+    def fail_broker(self, index: int) -> None:
+        t = self.tick()
+        if len(self.federation.brokers) > 2 and not any(isinstance(x, str) for x in self.failing):
+            broker = self.broker(index)
+            self.failed = True
+            self.federation.fail_broker(broker, t=t)
+            self.failing = {x for x in self.failing if broker not in x} | {broker}
+        self.both_advance(t)
+
+    @rule(id=ids)
+    def disconnect(self, id: int) -> None:
+        t = self.tick()
+        if Client("fixes", id) in self.federation.devices:
+            self.failed = True
+            self.federation.disconnect(("fixes", id), t=t)
+            self.failing.add(("fixes", id, ""))
+        self.both_advance(t)
+
+    @rule()
+    def repair(self) -> None:
+        for what in sorted(self.failing, key=str):
+            t = self.tick()
+            if isinstance(what, str):
+                self.federation.repair_broker(what, t=t)
+            elif len(what) == 2:
+                self.federation.repair_link(*what, t=t)
+            self.both_advance(t)
+        t = self.tick()
+        for client, device in list(self.federation.devices.items()):
+            if device.home is None or not device.connected:
+                self.federation.attach(client, device.home or self.broker(client.id), t=t)
+        self.both_advance(t)
+        self.repaired_at = t
+        self.failing = set()
+        assert {(repr(p), s.client.id) for p, s in self.federation.matches} == self.single.matches
+        assert self.federation.matches == self.federation.believed
+
+    @invariant()
+    def every_pair_is_told_in_turn(self) -> None:
+        if hasattr(self, "federation"):
+            self.alternates()
+
+    @invariant()
+    def until_something_fails_the_history_is_a_single_brokers(self) -> None:
+        if hasattr(self, "federation") and not self.failed:
+            assert self.told() == self.expected()
+
+    @invariant()
+    def losses_have_a_place(self) -> None:
+        if hasattr(self, "federation"):
+            assert all(loss.where and loss.why for loss in self.federation.counts.losses)
+
+
+def case(machine: type[Machine], examples: int, steps: int) -> Any:
+    machine.TestCase.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    return machine.TestCase
+
+
+TestWithoutDelays = case(WithoutDelays, 150, 20)
+TestWithoutDelaysLookingBack = case(WithoutDelaysLookingBack, 60, 15)
+TestWithDelays = case(WithDelays, 150, 20)
+TestWithDelaysLookingBack = case(WithDelaysLookingBack, 80, 12)
+TestWithFailures = case(WithFailures, 200, 20)

@@ -1,0 +1,701 @@
+"""A federation in simulated time (SimPy): links that delay, fail and congest, clients that come, move and go.
+
+A *device* is a client as its owner holds it: it numbers its reports, knows its own state, and believes what it was
+told.
+Brokers are the values of `state`, moved on by `brokers.step`.
+
+An instant of the model is a tick of simulated time. All that arrives within a tick is taken in, then each home decides
+M once: so without delays an instant is evaluated exactly as by a single broker. Links keep order: a message does not
+overtake another one on the same link, however long each is delayed.
+
+What is promised:
+
+1. Without failures and without delays (updates are evaluated in the order of their source's time), each consumer's
+   history equals a single broker's.
+2. With any delays: no pair is told twice without the opposite in between, reports of one client are taken in their
+   order, and when all is quiet M is a single broker's.
+3. With failures: a consumer gets a subsequence of a single broker's history and, at an instant of repair, what
+   resynchronises it; after repair M is a single broker's (where filters do not look back, since a broker that dies
+   takes its memory along); every message lost is counted, with the link or broker where it was lost.
+4. Routing tables hold nothing for clients that left.
+
+What a client did before it left the system is not remembered for those who come after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+import simpy
+
+from workbench.brokering.broker import checked, merged
+from workbench.brokering.federation import brokers, homes
+from workbench.brokering.federation.brokers import step
+from workbench.brokering.federation.counting import Counts
+from workbench.brokering.federation.interests import Report, World, back_in_time, thirds
+from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub
+from workbench.brokering.federation.overlay import Link, Overlay, link
+from workbench.brokering.federation.state import Broker, Out, Rules
+from workbench.errors import ScenarioError, UpdateError, did_you_mean
+from workbench.model.clock import Clock
+from workbench.model.filters import Filter
+from workbench.model.history import Change, Client, History, Party, State
+from workbench.model.pubsub import PUBLICATION, SUBSCRIPTION
+from workbench.model.scenario import Scenario
+from workbench.tables import NOTIFICATIONS
+
+Delay = Callable[[str, str], float]
+
+
+@dataclass
+class Device:
+    """A client as its owner holds it."""
+
+    client: Client
+    home: str | None
+    number: int = 0
+    state: State | None = None
+    ever: frozenset[str] = frozenset()
+    staged: Change | None = None
+    expiry: dict[str, int] = field(default_factory=dict)
+    connected: bool = True
+    believed: dict[Party, dict[Party, int]] = field(default_factory=dict)
+    attachments: int = 0
+    zombies: set[str] = field(default_factory=set)
+    """brokers that could not be told that the client is elsewhere now"""
+
+
+@dataclass(frozen=True)
+class Congestion:
+    """How many notifications a broker takes in within a tick, and what becomes of the rest.
+
+    ``drop``: they are lost, and counted at the broker; ``wait``: they are taken in at the next tick. Messages that keep
+    the tables right are never held up.
+    """
+
+    capacity: int
+    policy: str = "drop"
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("drop", "wait"):
+            raise ScenarioError(f"congestion policy {self.policy!r}; {did_you_mean(self.policy, ('drop', 'wait'))}")
+        if self.capacity < 1:
+            raise ScenarioError(f"capacity {self.capacity}; a broker takes in at least one message a tick")
+
+
+class Federation:
+    """Brokers for the populations of a scenario, as one service.
+
+    >>> from workbench.brokering.federation.overlay import chain
+    >>> from workbench.scenarios.proximity import scenario
+    >>> federation = Federation(scenario(radius_m=500), chain(3))
+    >>> federation.add("places", "cafe", at="B3", t=1, position=(0, 0))
+    >>> federation.add("mobiles", 7, at="B1", t=2, position=(400, 0))
+    >>> federation.move(7, (501, 0), t=3)
+    >>> federation.attach(7, "B2", t=4)
+    >>> federation.advance(4)
+    >>> federation.notifications
+       t     kind publication subscription
+    0  2    match        cafe            7
+    1  3  unmatch        cafe            7
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        overlay: Overlay,
+        *,
+        rules: Rules | None = None,
+        delay: float | Delay = 0,
+        patience: int = 0,
+        congestion: Congestion | None = None,
+        clock: Clock | None = None,
+        metric: str | None = None,
+        looks_back: bool = False,
+    ) -> None:
+        self.world = World.of(scenario, clock, metric, looks_back)
+        self.overlay = overlay
+        self.rules = replace(rules or Rules(), cyclic=overlay.cyclic)
+        self.delay: Delay = delay if callable(delay) else (lambda a, b: delay)
+        self.patience = patience
+        self.congestion = congestion
+        self.env = simpy.Environment()
+        self.brokers = {b: self._broker(b) for b in overlay.brokers}
+        self.devices: dict[Client, Device] = {}
+        self.counts = Counts()
+        self.down: set[Link] = set()
+        self.repairs: list[int] = []
+        self._open: int | None = None
+        self._closed: int | None = None
+        self._last: dict[tuple[Hashable, Hashable], float] = {}
+        self._epoch: Counter[Link] = Counter()
+        self._taken: Counter[tuple[str, int]] = Counter()
+        self._log: list[tuple[Any, str, Any, Any]] = []
+
+    def _broker(self, name: str) -> Broker:
+        return Broker(name, frozenset(self.overlay.neighbours(name)), self.rules, self.world)
+
+    # -- operations of clients -------------------------------------------------------------------------------
+
+    def add(
+        self,
+        population: str,
+        id: Any,
+        *,
+        at: str | None = None,
+        t: Any = None,
+        filter: Filter | None = None,
+        **cells: Any,
+    ) -> None:
+        """Add the publication or subscription of a client; its first operation joins it to a broker (VIII)."""
+        found = self.world.scenario.population(population)
+        change = self._change(Client(found.table, id), cells, (population,), self._filters(population, filter))
+        self.change(change, at=at, t=t)
+
+    def update(self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any) -> None:
+        """Change cells of a client's row, or the filter of one of its publications or subscriptions."""
+        found = self.world.scenario.population(population)
+        self.change(self._change(Client(found.table, id), cells, (), self._filters(population, filter)), t=t)
+
+    def remove(self, population: str, id: Any, *, t: Any = None) -> None:
+        """Remove a publication or a subscription."""
+        found = self.world.scenario.population(population)
+        self.change(Change(Client(found.table, id), end=(population,)), t=t)
+
+    def move(self, client: Any, position: Any = None, *, t: Any = None, **cells: Any) -> None:
+        """Move a client, once for all its publications and subscriptions; ``client`` is an id, or (table, id)."""
+        if position is not None:
+            cells = {**cells, "position": position}
+        self.change(self._change(self.device(client).client, cells), t=t)
+
+    def change(self, change: Change, *, at: str | None = None, t: Any = None) -> None:
+        """What an instant brings to a client, at its device; published when the instant is closed."""
+        self._instant(t)
+        device = self.devices.get(change.client)
+        if device is None:
+            if at is None:
+                raise UpdateError(f"{change.client} is nowhere yet; say at which broker with at=")
+            self._check_broker(at)
+            device = self.devices[change.client] = Device(change.client, at)
+        there = device.state.instances if device.state is not None else {}
+        device.staged = merged(device.staged, change, there)
+        if t is None:
+            self._close_until(self._open or 0)
+
+    def leave(self, client: Any, *, t: Any = None) -> None:
+        """The client leaves the system (VIII): its publications and subscriptions end, and nothing is kept of it."""
+        device = self.device(client)
+        self._instant(t)
+        instances = tuple(device.state.instances) if device.state is not None else ()
+        if instances:
+            self.change(Change(device.client, end=instances), t=t)
+        self._close_until(self._open or 0)
+        del self.devices[device.client]
+        for broker in [b for b in [device.home, *device.zombies] if b in self.brokers]:
+            self._enter(Envelope(device.client, broker, Leave()))
+        self._close_again()
+
+    def attach(self, client: Any, broker: str, *, t: Any = None) -> None:
+        """The client goes on at another broker; its pairs come along, or are resynchronised where they are lost."""
+        self._check_broker(broker)
+        device = self.device(client)
+        self._instant(t)
+        self._do_attach(device, broker)
+        if t is None:
+            self._close_until(self._open or 0)
+
+    def _do_attach(self, device: Device, broker: str) -> None:
+        previous = device.home
+        if previous == broker and device.connected:
+            return
+        reachable = previous is not None and previous in self.brokers and self._reachable(broker, previous)
+        whole = reachable and device.connected and device.client not in self.brokers[previous].arriving  # type: ignore[index]
+        device.home = broker
+        device.connected = True
+        if previous is not None and previous != broker and previous in self.brokers and not whole:
+            device.zombies.add(previous)
+        self._say_hello(device, previous if whole else None)
+        self._publish(device, self._open or 0)
+
+    def _say_hello(self, device: Device, previous: str | None) -> None:
+        """Attach, with what the device believes of each of its subscriptions."""
+        there = device.state.instances if device.state is not None else {}
+        names = [Party(name, device.client) for name in there]
+        believed = {
+            s: dict(device.believed.get(s, {}))
+            for s in names
+            if self.world.scenario.population(s.population).role == SUBSCRIPTION
+        }
+        self._enter(Envelope(device.client, device.home, Attach(device.client, previous, believed)))
+        if previous is None:
+            self._settle_later(device)
+
+    def _settle_later(self, device: Device) -> None:
+        device.attachments += 1
+        mine = device.attachments
+        self._later(self.patience, lambda: self._settle(device) if device.attachments == mine else None)
+
+    def _settle(self, device: Device) -> None:
+        if device.home in self.brokers:
+            self.brokers[device.home] = brokers.settled(self.brokers[device.home], device.client)
+            for zombie in list(device.zombies):
+                if zombie not in self.brokers or zombie == device.home:
+                    device.zombies.discard(zombie)
+                elif self._reachable(device.home, zombie):
+                    device.zombies.discard(zombie)
+                    told = Attached(device.client, device.number)
+                    self._send(Envelope(device.home, zombie, told, to=zombie))
+
+    def disconnect(self, client: Any, *, t: Any = None) -> None:
+        """The client cannot be reached until it attaches again: what is sent to it meanwhile is lost."""
+        device = self.device(client)
+        self._instant(t)
+        device.connected = False
+
+    def advance(self, t: Any) -> None:
+        """Let time pass up to and including t."""
+        self._close_until(self.world.clock.ticks(t))
+
+    def settle(self) -> int:
+        """Let time pass until nothing is on its way; the instant at which that is so."""
+        if self._open is not None:
+            self._close_until(self._open)
+        while self.env.peek() < math.inf:
+            self._close_until(math.floor(self.env.peek()))
+        return self._closed or 0
+
+    # -- what can be seen ------------------------------------------------------------------------------------
+
+    @property
+    def notifications(self) -> pd.DataFrame:
+        """Everything that consumers were told, as the table of notifications."""
+        return pd.DataFrame(self._log, columns=list(NOTIFICATIONS))
+
+    @property
+    def matches(self) -> set[tuple[Party, Party]]:
+        """M as the home brokers hold it."""
+        return {
+            (p, s)  # type: ignore[misc]
+            for broker in self.brokers.values()
+            for s in homes.local_subscriptions(broker)
+            for p in broker.matching.get(s, {})
+        }
+
+    @property
+    def believed(self) -> set[tuple[Party, Party]]:
+        """M as the consumers believe it."""
+        return {(p, s) for d in self.devices.values() for s, pairs in d.believed.items() for p in pairs}
+
+    @property
+    def false_forwards(self) -> int:
+        """Reports that were forwarded to a broker at which nothing matched them."""
+        return sum(b.false_forwards for b in self.brokers.values())
+
+    @property
+    def suppressed(self) -> int:
+        """Messages that came a second time."""
+        return sum(b.suppressed for b in self.brokers.values())
+
+    @property
+    def table_sizes(self) -> dict[str, int]:
+        """|T_B| of each broker."""
+        return {name: len(broker.table) for name, broker in self.brokers.items()}
+
+    def device(self, given: Any) -> Device:
+        """The device of a client: an id, or (table, id)."""
+        if isinstance(given, tuple) and len(given) == 2 and Client(*given) in self.devices:
+            return self.devices[Client(*given)]
+        found = [d for c, d in self.devices.items() if c.id == given]
+        if len(found) > 1:
+            tables = ", ".join(d.client.table for d in found)
+            raise UpdateError(f"{given!r} is a client in {tables}; say which: (table, id)")
+        if not found:
+            known = {str(c.id) for c in self.devices}
+            raise UpdateError(f"there is no client {given!r}; {did_you_mean(str(given), known)}")
+        return found[0]
+
+    # -- brokers and links that come and go ------------------------------------------------------------------
+
+    def fail_link(self, a: str, b: str, *, t: Any = None) -> None:
+        """A link breaks: what is on it is lost, and what is sent over it until it is repaired."""
+        if link(a, b) not in self.overlay.links:
+            raise UpdateError(f"there is no link between {a!r} and {b!r}")
+        self._instant(t)
+        self.down.add(link(a, b))
+        self._epoch[link(a, b)] += 1
+
+    def repair_link(self, a: str, b: str, *, t: Any = None) -> None:
+        """A link is there again: its ends tell each other everything."""
+        self._instant(t)
+        self.down.discard(link(a, b))
+        self._connect(a, b)
+        self._repaired()
+
+    def fail_broker(self, broker: str, *, t: Any = None) -> None:
+        """A broker dies, with all it knew; its clients are nowhere until they attach elsewhere."""
+        self._check_broker(broker)
+        self._instant(t)
+        del self.brokers[broker]
+        for device in self.devices.values():
+            if device.home == broker:
+                device.home, device.connected = None, False
+            device.zombies.discard(broker)
+
+    def repair_broker(self, broker: str, *, t: Any = None) -> None:
+        """The overlay closes over a dead broker: the first of its neighbours takes its place for the others."""
+        if broker in self.brokers or broker not in self.overlay.brokers:
+            raise UpdateError(f"broker {broker!r} is not dead")
+        self._instant(t)
+        self._close_over(broker)
+        self._repaired()
+
+    def join_broker(self, broker: str, *parents: str, t: Any = None) -> None:
+        """A broker joins the overlay."""
+        if broker in self.overlay.brokers:
+            raise UpdateError(f"there is a broker {broker!r} already")
+        self._instant(t)
+        self.overlay = self.overlay.with_broker(broker, *parents)
+        self.brokers[broker] = self._broker(broker)
+        for parent in parents:
+            self._connect(broker, parent)
+
+    def retire_broker(self, broker: str, *, t: Any = None) -> None:
+        """A broker leaves in good order: its clients go to its first neighbour, then the overlay closes over it."""
+        self._check_broker(broker)
+        there = self.overlay.neighbours(broker)
+        if not there:
+            raise UpdateError(f"broker {broker!r} has no neighbour that could take its clients")
+        self._instant(t)
+        for device in [d for d in self.devices.values() if d.home == broker]:
+            self._do_attach(device, there[0])
+        self._close_until(self._open or 0)
+        self.settle()
+        del self.brokers[broker]
+        self._close_over(broker)
+        self._close_again()
+
+    def relink(self, broker: str, old: str, new: str, *, t: Any = None) -> None:
+        """A broker moves in the overlay: from one parent to another (a mobile broker while its user travels)."""
+        self._instant(t)
+        self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
+        self.down.discard(link(broker, old))
+        self._epoch[link(broker, old)] += 1
+        if old in self.brokers:
+            self.brokers[old], out = brokers.forgotten(self.brokers[old], broker)
+            self._send_all(out)
+        self._connect(broker, new, replaces=(old, None))
+        self._repaired()
+
+    def _close_over(self, broker: str) -> None:
+        neighbours = [n for n in self.overlay.neighbours(broker) if n in self.brokers]
+        bridges = self.overlay.bridges(broker) if len(neighbours) == len(self.overlay.neighbours(broker)) else []
+        if not bridges and len(neighbours) > 1:
+            bridges = [link(neighbours[0], n) for n in neighbours[1:]]
+        self.down = {x for x in self.down if broker not in x}
+        self.overlay = self.overlay.without_broker(broker)
+        first = neighbours[0] if neighbours else ""
+        replaced = False
+        for bridge in bridges:
+            if bridge in self.overlay.links:
+                continue
+            self.overlay = self.overlay.with_link(*bridge)
+            other = bridge[1] if bridge[0] == first else bridge[0]
+            self._connect(first, other, replaces=(None if replaced else broker, broker))
+            replaced = True
+        for neighbour in neighbours:
+            if broker in self.brokers[neighbour].neighbours:
+                self.brokers[neighbour], out = brokers.forgotten(self.brokers[neighbour], broker)
+                self._send_all(out)
+
+    def _connect(self, a: str, b: str, replaces: tuple[str | None, str | None] = (None, None)) -> None:
+        for one, other, old in ((a, b, replaces[0]), (b, a, replaces[1])):
+            if one in self.brokers and other in self.brokers:
+                self.brokers[one], out = brokers.linked(self.brokers[one], other, old)
+                self._send_all(out)
+
+    def _repaired(self) -> None:
+        """After a repair, who waited in vain for its pairs, or left something behind, is helped."""
+        self.repairs.append(self._open or 0)
+        for device in self.devices.values():
+            home = device.home
+            if home is None or home not in self.brokers:
+                continue
+            if device.client in self.brokers[home].arriving:
+                self._say_hello(device, None)
+            elif device.zombies:
+                self._settle(device)
+
+    def _reachable(self, a: str, b: str) -> bool:
+        at: str | None = a
+        while at is not None and at != b:
+            following = self._hop(at, b)
+            if following is None or link(at, following) in self.down or following not in self.brokers:
+                return False
+            at = following
+        return at == b
+
+    def _hop(self, at: str, to: str) -> str | None:
+        return self.overlay.next_hop(at, to)
+
+    # -- instants ----------------------------------------------------------------------------------------------
+
+    def _instant(self, t: Any) -> None:
+        """Open the instant of an operation, closing what lies before."""
+        if t is None:
+            latest = [i for i in (self._closed, self._open) if i is not None]
+            instant = max(latest) + 1 if latest else 1
+        else:
+            instant = self.world.clock.ticks(t)
+            last = self._open if self._open is not None else self._closed
+            if last is not None and (instant < last or (self._open is None and instant <= last)):
+                raise UpdateError(f"time goes back: {t} is not after {self.world.clock.shown(last)}")
+        if self._open != instant:
+            self._close_until(instant - 1)
+            self._wait_for(instant)
+        self._open = instant
+
+    def _close_until(self, until: int) -> None:
+        while True:
+            pending = [i for i in (self._open, self._next_expiry(), self._next_event()) if i is not None and i <= until]
+            following = min(pending, default=None)
+            self._pass_time(until if following is None else following - 1)
+            if following is None:
+                break
+            self._tick(following)
+        self._closed = until if self._closed is None else max(self._closed, until)
+
+    def _close_again(self) -> None:
+        """Take in what was sent after an instant was closed, as part of it."""
+        t = self._closed or 0
+        self._run(t)
+        self._evaluate(t)
+        self._run(t)
+
+    def _next_expiry(self) -> int | None:
+        return min((t for d in self.devices.values() for t in d.expiry.values()), default=None)
+
+    def _next_event(self) -> int | None:
+        following = self.env.peek()
+        return None if following == math.inf else math.floor(following)
+
+    def _pass_time(self, until: int) -> None:
+        """What time alone brings about, after the latest closed instant and up to ``until``."""
+        if not self.world.remembers or self._closed is None:
+            return
+        closed = self._closed
+        found = sorted({t for b in self.brokers.values() for t in homes.instants(b, closed, until)})
+        for t in found:
+            self._evaluate(t, everywhere=True)
+            self._run(t)
+            self._closed = t
+
+    def _tick(self, t: int) -> None:
+        """One instant: devices publish, the network runs, homes decide."""
+        self._wait_for(t)
+        changed = [d for d in self.devices.values() if d.staged is not None]
+        if self._open == t:
+            self._open = None
+            for device in changed:
+                assert device.staged is not None
+                change, device.staged = device.staged, None
+                self._apply(device, change, t)
+        for device in self.devices.values():
+            over = tuple(name for name, end in device.expiry.items() if end == t)
+            if over:
+                self._apply(device, Change(device.client, end=over), t)
+        self._run(t)
+        self._evaluate(t)
+        self._run(t)
+        self._closed = t if self._closed is None else max(self._closed, t)
+
+    def _run(self, t: int) -> None:
+        """Let the network work until the end of a tick."""
+        while self.env.peek() < t + 1:
+            self.env.step()
+
+    def _wait_for(self, t: int) -> None:
+        if self.env.now < t:
+            self.env.run(until=t)
+
+    def _evaluate(self, t: int, everywhere: bool = False) -> None:
+        for name, broker in self.brokers.items():
+            if broker.fresh or broker.resyncing or everywhere:
+                self.brokers[name], out = homes.evaluated(broker, t)
+                self._send_all(out)
+
+    # -- devices -----------------------------------------------------------------------------------------------
+
+    def _apply(self, device: Device, change: Change, t: int) -> None:
+        states = {t - 1: {device.client: device.state}} if device.state is not None else {}
+        history = History.of(self.world.scenario, states)
+        history.apply(t, [change])
+        device.state = history.at(t)[device.client]
+        device.ever = device.ever | frozenset(device.state.instances)
+        for name in change.end:
+            device.expiry.pop(name, None)
+        if change.values or change.begin:
+            for name in device.state.instances:
+                stay = self.world.scenario.population(name).stay
+                if stay is not None:
+                    device.expiry[name] = t + stay.in_ticks(self.world.clock.tick)
+        for name in change.end:
+            if name not in device.state.instances:
+                device.believed.pop(Party(name, device.client), None)
+        self._publish(device, t)
+
+    def _publish(self, device: Device, t: int) -> None:
+        if device.state is None:
+            return
+        device.number += 1
+        origin = device.home or ""
+        report = Report(device.client, device.number, t, device.state, origin, device.ever)
+        envelope = Envelope(device.client, origin, Pub(report))
+        if device.home is None or not device.connected:
+            self.counts.lost(self.env.now, f"{device.client}", "not attached", envelope)
+            return
+        self._enter(envelope)
+
+    def _receive(self, envelope: Envelope) -> None:
+        """A consumer is told something."""
+        client, message = envelope.destination, envelope.message
+        assert isinstance(client, Client)
+        device = self.devices.get(client)
+        if device is None or not isinstance(message, Notify):
+            return
+        if device.home != envelope.source or not device.connected:
+            where = f"{envelope.source}-{client}"
+            self.counts.lost(self.env.now, where, "client not there", envelope)
+            return
+        told = message.item
+        pairs = device.believed.setdefault(message.subscription, {})
+        for content, publication in zip(told.contents, message.publications, strict=True):
+            if told.kind == "unmatch":
+                pairs.pop(publication, None)
+            elif not self.world.scenario.population(publication.population).transient:
+                pairs[publication] = 0
+            self._log.append((told.t, told.kind, content.publication, told.subscription))
+        hops = max((self._way(o, str(envelope.source)) for o in message.origins), default=0)
+        now = max(self.env.now, self.world.clock.ticks(told.t))
+        self.counts.delivered(now, envelope, hops, message.caused)
+
+    def _way(self, a: str, b: str) -> int:
+        return self.overlay.hops(a, b) if self.overlay.next_hop(a, b) is not None else 0
+
+    # -- the network ---------------------------------------------------------------------------------------------
+
+    def _later(self, delay: float, action: Callable[[], None]) -> None:
+        event = self.env.timeout(delay)
+        assert event.callbacks is not None
+        event.callbacks.append(lambda _: action())
+
+    def _enter(self, envelope: Envelope) -> None:
+        """A client's message reaches its broker: the way between the two is the device's own."""
+        self.counts.sent(envelope, wireless=False)
+        self._later(0, lambda: self._arrive(envelope))
+
+    def _send_all(self, out: Out) -> None:
+        for envelope in out:
+            self._send(envelope)
+
+    def _send(self, envelope: Envelope) -> None:
+        """A broker sends: to a local client, a neighbour, or over neighbours to a broker farther away."""
+        source, destination = str(envelope.source), envelope.destination
+        if envelope.to is not None:
+            self._pass_on(source, envelope)
+            return
+        if destination not in self.overlay.graph:
+            self.counts.sent(envelope, wireless=False)
+            self._receive(envelope)
+            return
+        self._over(source, str(destination), envelope, lambda: self._arrive(envelope))
+
+    def _pass_on(self, at: str, envelope: Envelope) -> None:
+        to = envelope.to
+        assert to is not None
+        if at == to:
+            self._arrive(replace(envelope, destination=to))
+            return
+        following = self._hop(at, to)
+        if following is None:
+            self.counts.lost(self.env.now, at, f"no way to {to}", envelope)
+            return
+        self._over(at, following, envelope, lambda: self._pass_on(following, envelope))
+
+    def _over(self, a: str, b: str, envelope: Envelope, arrives: Callable[[], None]) -> None:
+        way = link(a, b)
+        self.counts.sent(replace(envelope, source=a, destination=b), wireless=False)
+        if way in self.down or way not in self.overlay.links:
+            self.counts.lost(self.env.now, f"{way[0]}-{way[1]}", "link down", envelope)
+            return
+        at = max(self.env.now + self.delay(a, b), self._last.get((a, b), 0.0))
+        self._last[(a, b)] = at
+        epoch = self._epoch[way]
+
+        def there() -> None:
+            if self._epoch[way] != epoch:
+                self.counts.lost(self.env.now, f"{way[0]}-{way[1]}", "link broke", envelope)
+            elif b not in self.brokers:
+                self.counts.lost(self.env.now, b, "broker dead", envelope)
+            else:
+                arrives()
+
+        self._later(at - self.env.now, there)
+
+    def _arrive(self, envelope: Envelope) -> None:
+        name = str(envelope.destination)
+        if name not in self.brokers:
+            self.counts.lost(self.env.now, name, "broker dead", envelope)
+            return
+        if self._is_congested(name, envelope):
+            return
+        self.brokers[name], out = step(self.brokers[name], envelope.source, envelope.message)
+        self._send_all(out)
+
+    def _is_congested(self, broker: str, envelope: Envelope) -> bool:
+        if self.congestion is None or not isinstance(envelope.message, Forward):
+            return False
+        tick = math.floor(self.env.now)
+        self._taken[(broker, tick)] += 1
+        if self._taken[(broker, tick)] <= self.congestion.capacity:
+            return False
+        if self.congestion.policy == "drop":
+            self.counts.lost(self.env.now, broker, "congested", envelope)
+        else:
+            self._later(tick + 1 - self.env.now, lambda: self._arrive(envelope))
+        return True
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def _check_broker(self, broker: str) -> None:
+        if broker not in self.brokers:
+            raise UpdateError(f"there is no broker {broker!r}; {did_you_mean(broker, self.brokers)}")
+
+    def _change(
+        self,
+        client: Client,
+        cells: Mapping[str, Any],
+        begin: tuple[str, ...] = (),
+        filters: Mapping[str, Filter] | None = None,
+    ) -> Change:
+        return checked(self.world.scenario, self.world.metric, client, cells, begin, filters)
+
+    def _filters(self, name: str, filter: Filter | None) -> dict[str, Filter]:
+        if filter is None:
+            return {}
+        scenario = self.world.scenario
+        population = scenario.population(name)
+        accepted = scenario.accepted(population, filter)
+        if back_in_time(accepted) and not self.world.remembers:
+            raise UpdateError(f"{accepted!r} looks back in time; make the federation with looks_back=True")
+        more = thirds(scenario, population, accepted) - self.world.thirds_of_publications
+        if population.role == PUBLICATION and more:
+            raise UpdateError(
+                f"{accepted!r} looks at third parties {sorted(more)} that no publication's filter of the scenario "
+                "looks at; subscribers elsewhere do not follow them"
+            )
+        return {name: accepted}
