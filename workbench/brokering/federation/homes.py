@@ -130,8 +130,10 @@ def _told(
 
 def _caused(broker: Broker, parties: Iterable[Any], t: int) -> int:
     """When that happened at its source which brought a transition about: t itself, if it was time alone."""
-    times = [broker.known[p.client].report.t for p in parties if p.client in broker.fresh and p.client in broker.known]
-    return max(times, default=t)
+    clients = [p.client for p in parties]
+    if not any(c in broker.fresh for c in clients):
+        return t
+    return max((broker.known[c].report.t for c in clients if c in broker.known), default=t)
 
 
 def _origin(broker: Broker, publication: Any) -> str:
