@@ -39,6 +39,7 @@ from workbench.brokering.federation.messages import (
     Forward,
     Handover,
     Leave,
+    Links,
     LocalClient,
     Logs,
     Moved,
@@ -48,10 +49,12 @@ from workbench.brokering.federation.messages import (
     Refused,
     Register,
     Sub,
+    Suspended,
     Synced,
     TableUpdate,
     Unsub,
 )
+from workbench.brokering.federation.overlay import link
 from workbench.brokering.federation.state import Broker, Out
 from workbench.brokering.federation.tables import Routable
 from workbench.errors import ScenarioError
@@ -179,8 +182,9 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
     handed = _handed(broker, new, [s for s in gone if not any(s.name == kept.name for kept, _ in broker.table)])
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
     broker, replies = reports.retell(broker, str(source), before, new)
+    broker, heard = _links_heard(broker, source, message.links)
     done = [Envelope(broker.name, source, Synced())] if message.sync else []
-    return broker, handed + replies + out + done
+    return broker, handed + replies + out + heard + done
 
 
 def table_changed(broker: Broker, names: Iterable[Hashable]) -> tuple[Broker, Out]:
@@ -302,7 +306,7 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
     )
     if message.previous is None or message.previous == broker.name:
         return replace(broker, resyncing=broker.resyncing | {client}), []
-    asked = Handover(client, broker.name)
+    asked = Handover(client, broker.name, message.number)
     return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
 
 
@@ -326,6 +330,9 @@ def arrived(broker: Broker, client: Hashable, pairs: Mapping[Hashable, Mapping[H
 
 
 def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Broker, Out]:
+    here = broker.known.get(message.client)
+    if here is not None and here.came == message.client and here.report.number >= message.number:
+        return broker, []  # it is back already
     names = list(broker.table.of(message.client))
     pairs = {n: broker.matching.get(n, {}) for n in names}
     logs = broker.logs if broker.world is not None and broker.world.remembers else {}
@@ -351,7 +358,8 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
     """The client's new home has everything: nothing of it stays here."""
     client = message.client
     here = broker.known.get(client)
-    outdated = client in broker.clients and here is not None and here.report.number < message.number
+    newer = here is None or here.came != client or here.report.number < message.number
+    outdated = client in broker.clients and message.number > 0 and newer
     if client not in broker.departing and not outdated:
         return broker, []
     names = list(broker.table.of(client))
@@ -410,7 +418,8 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
     wanted = broker.table.beyond(neighbour)
     news = announcement({}, wanted, wanted, broker.rules.routing)
     broker = replace(broker, announced={**broker.announced, neighbour: news.applied({})})
-    return broker, [Envelope(broker.name, neighbour, TableUpdate(broker.name, news.subscriptions, (), sync=True))]
+    update = TableUpdate(broker.name, news.subscriptions, (), sync=True, links=tuple(broker.links.items()))
+    return broker, [Envelope(broker.name, neighbour, update)]
 
 
 def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
@@ -426,18 +435,66 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
     )
     broker, out = reports.retract(broker, [c for c, k in broker.known.items() if k.came == neighbour])
     broker, more = table_changed(broker, names)
+    broker, mended = _turned(broker, neighbour, broken=False)
+    return broker, out + more + mended
+
+
+def out_of_reach(broker: Broker, client: Hashable) -> tuple[Broker, Out]:
+    """A local client does not answer: what it was like last is uncertain until it attaches again."""
+    return reports.suspend(broker, client, [client])
+
+
+def cut(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
+    """The link to a neighbour broke: what came from there is uncertain until it is repaired."""
+    broker, out = _turned(broker, neighbour, broken=True)
+    broker, more = reports.suspend(broker, neighbour, [c for c, k in broker.known.items() if k.came == neighbour])
     return broker, out + more
+
+
+def _turned(broker: Broker, neighbour: str, broken: bool) -> tuple[Broker, Out]:
+    """A link of one's own broke or was repaired: count that, and spread it."""
+    way = link(broker.name, neighbour)
+    times = broker.links.get(way, 0)
+    return _links_heard(broker, neighbour, ((way, times + 1),)) if times % 2 != broken else (broker, [])
+
+
+def _links_heard(
+    broker: Broker, source: Hashable, states: Iterable[tuple[tuple[str, str], int]]
+) -> tuple[Broker, Out]:
+    """What is newer goes on to everybody else; once all is repaired, what waited is decided."""
+    news = {way: times for way, times in states if times > broker.links.get(way, 0)}
+    if not news:
+        return broker, []
+    broker = replace(broker, links={**broker.links, **news})
+    if not broker.is_cut_off:
+        broker = replace(broker, fresh={**dict.fromkeys(broker.clients, False), **broker.fresh})
+    told = sorted(broker.neighbours - {str(source)})
+    return broker, [Envelope(broker.name, n, Links(tuple(news.items()))) for n in told]
+
+
+def _links(broker: Broker, source: Hashable, message: Links) -> tuple[Broker, Out]:
+    return _links_heard(broker, source, message.states)
+
+
+def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Broker, Out]:
+    return reports.suspend(broker, source, message.clients)
 
 
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
     """The neighbour has told all that it knows: what it did not name is not there any longer."""
     left = broker.unconfirmed.get(str(source), frozenset())
     broker = replace(broker, unconfirmed=_without(broker.unconfirmed, source))
-    return reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
+    broker, out = reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
+    for way in [way for way, times in broker.links.items() if times % 2 and broker.name in way]:
+        (other,) = set(way) - {broker.name}
+        if other == source or other not in broker.neighbours:
+            broker, more = _turned(broker, other, broken=False)
+            out += more
+    return broker, out
 
 
 _HANDLERS: dict[type, Callable[[Broker, Hashable, Any], tuple[Broker, Out]]] = {
     Register: _register, Leave: _leave, Sub: _sub, Unsub: _unsub, TableUpdate: _table_update,
-    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced,
+    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links,
     Attach: _attach, Handover: _handover, Moved: _moved, Attached: _attached, Fetch: _fetch, Logs: _logs,
 }  # fmt: skip

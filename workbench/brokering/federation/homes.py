@@ -31,7 +31,9 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
     matching = dict(broker.matching)
     out: Out = []
     everything = world.remembers or any(i.thirds for i in homes.values())
-    live = {c: k.report.state for c, k in broker.known.items() if k.report.state is not None}
+    undecided: set[Hashable] = set()
+    uncertain = {c for c, k in broker.known.items() if k.suspended}
+    live = {c: k.report.state for c, k in broker.known.items() if k.report.state is not None and not k.suspended}
     publications = [
         Party(name, client)  # type: ignore[arg-type]
         for client, state in live.items()
@@ -41,19 +43,23 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
     for name, interest in homes.items():
         assert isinstance(name, Party)
         before = broker.matching.get(name, {})
+        # Third parties that are cut off may be anywhere: nothing is decided until they are back.
+        if interest.thirds and (broker.is_cut_off or any(_is_followed(broker, c, interest.thirds) for c in uncertain)):
+            undecided.add(name)
+            continue
         whole = everything or name.client in broker.fresh or interest.name not in broker.matching
         asked = publications if whole else [p for p in publications if p.client in broker.fresh]
-        after: dict[Hashable, int] = {}
-        if not whole:
-            after = {p: g for p, g in before.items() if p.client not in broker.fresh}  # type: ignore[attr-defined]
+        stay = uncertain if whole else {p.client for p in before} - set(broker.fresh) | uncertain  # type: ignore[attr-defined]
+        after = {p: g for p, g in before.items() if p.client in stay}  # type: ignore[attr-defined]
         after.update({p: reference.generation(p, t) for p in asked if reference.pair_matches(p, name, t)})
         matching[name] = after
-        resync = name.client in broker.resyncing
+        resync = name.client in broker.resyncing or name in broker.undecided
         out += _told(broker, world, name, before, after, t, resync)
     broker = replace(
         broker,
         matching=matching,
         fresh={},
+        undecided=frozenset(undecided),
         resyncing=frozenset(c for c in broker.resyncing if c in broker.arriving),
         false_forwards=broker.false_forwards + _in_vain(broker, matching, homes),
     )

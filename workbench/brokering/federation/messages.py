@@ -12,8 +12,9 @@
 ========================  ======================================================================================
 
 Beyond the paper: `Attach`, `Handover`, `Moved`, `Attached` move a client between brokers with the history of its pairs;
-`Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Synced` ends what a repaired link
-has to say. A message to a broker that is no neighbour goes from broker to broker (`Envelope.to`).
+`Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Links` and `Suspended` say which
+link broke and whom that cuts off, `Synced` ends what a repaired one has to say. A message to a broker that is no
+neighbour goes from broker to broker (`Envelope.to`).
 
 The size of a message is the length of its written form in bytes, once for everything it carries.
 """
@@ -99,6 +100,7 @@ class TableUpdate:
     subscriptions: tuple[Routable, ...] = ()
     unsubscriptions: tuple[Routable, ...] = ()
     sync: bool = False
+    links: tuple[tuple[tuple[str, str], int], ...] = ()
 
     def __repr__(self) -> str:
         def shown(given: tuple[Routable, ...]) -> str:
@@ -110,6 +112,20 @@ class TableUpdate:
 @dataclass(frozen=True)
 class Synced:
     pass
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """The way to these clients is broken: nothing about them is certain until it is repaired."""
+
+    clients: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Links:
+    """How often links broke and were repaired, each change counted; spread to all brokers."""
+
+    states: tuple[tuple[tuple[str, str], int], ...]
 
 
 @dataclass(frozen=True)
@@ -142,12 +158,15 @@ class Attach:
     client: Hashable
     previous: str | None = None
     believed: Mapping[Any, Any] = field(default_factory=dict)
+    number: int = 0
+    """of the client's next report: what an earlier home knows of it is older"""
 
 
 @dataclass(frozen=True)
 class Handover:
     client: Hashable
     to: str
+    number: int = 0
 
 
 @dataclass(frozen=True)

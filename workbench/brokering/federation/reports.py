@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.brokering.federation.interests import Interest, Report
-from workbench.brokering.federation.messages import Envelope, Fetch, Forward
+from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
 from workbench.brokering.federation.state import Broker, Known, Out
 from workbench.brokering.federation.tables import Routable
 
@@ -39,7 +39,8 @@ def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
     told = dict(broker.told)
     for neighbour in sorted(broker.neighbours):
         if neighbour != source:
-            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, {}), report)
+            again = before is not None and before.suspended
+            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, {}), report, again)
             out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
@@ -49,23 +50,39 @@ def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
 
 def _heard_again(broker: Broker, source: Hashable, before: Known, report: Report) -> tuple[Broker, Out]:
     """Nothing new: a neighbour confirms after a repair, or it came another way."""
-    waiting = [n for n, clients in broker.unconfirmed.items() if report.client in clients]
-    if waiting and before.report.number == report.number:
+    waiting = any(report.client in clients for clients in broker.unconfirmed.values())
+    if (waiting or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
-        known = {**broker.known, report.client: replace(before, came=source)}
-        return replace(broker, unconfirmed=left, known=known), []
+        known = {**broker.known, report.client: Known(report, source)}
+        fresh = {**broker.fresh, report.client: False}
+        broker = replace(broker, unconfirmed=left, known=known, fresh=fresh)
+        return _resumed(broker, source, report) if before.suspended else (broker, [])
     return replace(broker, suppressed=broker.suppressed + 1), []
 
 
+def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
+    """A client is certain again as it was: for all who were told of it, and all who came to want it meanwhile."""
+    told = dict(broker.told)
+    out: Out = []
+    for neighbour in sorted(broker.neighbours):
+        before = told.get(neighbour, {})
+        wanted = any(s.accepts(report) for s in broker.table.of(neighbour).values())
+        if neighbour != source and (wanted or report.client in before):
+            told[neighbour] = {**before, report.client: report}
+            out.append(Envelope(broker.name, neighbour, Forward(report)))
+    return replace(broker, told=told), out
+
+
 def _tell(
-    broker: Broker, neighbour: str, told: Mapping[Hashable, Report], report: Report
+    broker: Broker, neighbour: str, told: Mapping[Hashable, Report], report: Report, suspended: bool
 ) -> tuple[Mapping[Hashable, Report], Out]:
-    """Tell one neighbour of a client, if it concerns it; what it has been told after that."""
+    """Tell one neighbour of a client, if it concerns it, or if it still waits; what it has been told after that."""
     before = told.get(report.client)
     if before is not None and before.number > report.number:
         return told, []
     wanted = broker.table.of(neighbour).values()
-    if not any(s.accepts(report) or (before is not None and s.accepts(before)) for s in wanted):
+    waits = suspended and before is not None
+    if not waits and not any(s.accepts(report) or (before is not None and s.accepts(before)) for s in wanted):
         return told, []
     return {**told, report.client: report}, [Envelope(broker.name, neighbour, Forward(report))]
 
@@ -82,7 +99,7 @@ def retell(
     out: Out = []
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
-        if known.came == neighbour:
+        if known.came == neighbour or known.suspended:
             continue
         if last is not None and last.number == report.number and any(s.accepts(report) for s in old):
             continue
@@ -103,6 +120,7 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
             for c in mine
             if c in broker.known
             and broker.known[c].came == neighbour
+            and not broker.known[c].suspended
             and not any(s.accepts(broker.known[c].report) for s in wanted)
         ]
     if not gone:
@@ -123,6 +141,20 @@ def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
                 told[neighbour] = {c: r for c, r in told[neighbour].items() if c != client}
                 out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None))))
     return replace(broker, known=known, told=told, fresh=fresh), out
+
+
+def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
+    """The way to these clients is broken behind a neighbour: decide nothing on them, and tell who was told of them."""
+    cut = [c for c in clients if c in broker.known and broker.known[c].came == source and not broker.known[c].suspended]
+    if not cut:
+        return broker, []
+    known = {**broker.known, **{c: replace(broker.known[c], suspended=True) for c in cut}}
+    out = []
+    for neighbour in sorted(broker.told):
+        theirs = tuple(c for c in cut if c in broker.told[neighbour])
+        if neighbour != source and theirs:
+            out.append(Envelope(broker.name, neighbour, Suspended(theirs)))
+    return replace(broker, known=known), out
 
 
 # -- the past ------------------------------------------------------------------------------------------------

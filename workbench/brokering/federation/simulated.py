@@ -14,9 +14,10 @@ What is promised:
    history equals a single broker's.
 2. With any delays: no pair is told twice without the opposite in between, reports of one client are taken in their
    order, and when all is quiet M is a single broker's.
-3. With failures: a consumer gets a subsequence of a single broker's history and, at an instant of repair, what
-   resynchronises it; after repair M is a single broker's (where filters do not look back, since a broker that dies
-   takes its memory along); every message lost is counted, with the link or broker where it was lost.
+3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it, when
+   something is repaired, when it attaches elsewhere, or when its home can decide again; after repair M is a single
+   broker's (where filters do not look back, since a broker that dies takes its memory along); every message lost is
+   counted, with the link or broker where it was lost.
 4. Routing tables hold nothing for clients that left.
 
 What a client did before it left the system is not remembered for those who come after it.
@@ -231,7 +232,7 @@ class Federation:
             for s in names
             if self.world.scenario.population(s.population).role == SUBSCRIPTION
         }
-        self._enter(Envelope(device.client, device.home, Attach(device.client, previous, believed)))
+        self._enter(Envelope(device.client, device.home, Attach(device.client, previous, believed, device.number + 1)))
         if previous is None:
             self._settle_later(device)
 
@@ -256,6 +257,9 @@ class Federation:
         device = self.device(client)
         self._instant(t)
         device.connected = False
+        if device.home in self.brokers:
+            self.brokers[device.home], out = brokers.out_of_reach(self.brokers[device.home], device.client)
+            self._send_all(out)
 
     def advance(self, t: Any) -> None:
         """Let time pass up to and including t."""
@@ -328,6 +332,14 @@ class Federation:
         self._instant(t)
         self.down.add(link(a, b))
         self._epoch[link(a, b)] += 1
+        self._cut(a, b)
+
+    def _cut(self, a: str, b: str) -> None:
+        """Both ends notice."""
+        for one, other in ((a, b), (b, a)):
+            if one in self.brokers:
+                self.brokers[one], out = brokers.cut(self.brokers[one], other)
+                self._send_all(out)
 
     def repair_link(self, a: str, b: str, *, t: Any = None) -> None:
         """A link is there again: its ends tell each other everything."""
@@ -345,6 +357,8 @@ class Federation:
             if device.home == broker:
                 device.home, device.connected = None, False
             device.zombies.discard(broker)
+        for neighbour in self.overlay.neighbours(broker):
+            self._cut(neighbour, broker)
 
     def repair_broker(self, broker: str, *, t: Any = None) -> None:
         """The overlay closes over a dead broker: the first of its neighbours takes its place for the others."""

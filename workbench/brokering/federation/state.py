@@ -49,6 +49,8 @@ class Known:
 
     report: Report
     came: Hashable
+    suspended: bool = False
+    """whether the way to it is broken: it may have changed, so no pair of it is decided"""
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,20 @@ class Broker:
     """clients whose pairs were handed over"""
     resyncing: frozenset[Hashable] = frozenset()
     """clients that are told next what they missed"""
+    undecided: frozenset[Hashable] = frozenset()
+    """subscriptions about which nothing was decided lately, because third parties may be cut off"""
+    links: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """what is heard of links: how often each broke and was repaired; while that is odd, it is broken"""
     unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
     fresh: Mapping[Hashable, bool] = field(default_factory=dict)
     """clients that something new is known of, and whether it came in vain if nothing here matches"""
     false_forwards: int = 0
     suppressed: int = 0
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a link of the overlay is broken, so that there may be clients that nobody here has heard of."""
+        return any(times % 2 for times in self.links.values())
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.table}"
