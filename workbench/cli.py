@@ -55,6 +55,15 @@ def ingest(
     out: Annotated[Path, typer.Option(help="The folder to write; it must not exist yet.")],
     format: Annotated[str | None, typer.Option(help="The format of the source; guessed when it is not given.")] = None,
     zone: Annotated[str | None, typer.Option(help="The zone of local times, such as Asia/Shanghai.")] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Where a column comes from: mobile=cab, mobile=scene+ped, lon=X.")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="An attribute to keep; by default all are kept.")] = None,
+    time: Annotated[str | None, typer.Option(help="Times are ticks, unix, unix_ms, seconds or text.")] = None,
+    tick_s: Annotated[float | None, typer.Option(help="How long a tick is, for times in decimal seconds.")] = None,
+    crs: Annotated[str | None, typer.Option(help="The reference system of metres, such as EPSG:32633.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="What separates the columns; found when not given.")] = None,
+    encoding: Annotated[str, typer.Option(help="The encoding of text.")] = "utf8",
     buckets: Annotated[int | None, typer.Option(help="How many files to write; chosen by size when not given.")] = None,
     max_bad_share: Annotated[float, typer.Option(help="Fail above this share of unusable rows.")] = 0.05,
     max_speed_mps: Annotated[float | None, typer.Option(help="Set aside fixes that need a higher speed.")] = None,
@@ -65,7 +74,8 @@ def ingest(
     from workbench import datasets
 
     written = datasets.ingest(
-        source, out, format=format, zone=zone, buckets=buckets, max_bad_share=max_bad_share,
+        source, out, format=format, zone=zone, columns=pairs("--column", column or []) or None, keep=keep, time=time,
+        tick_s=tick_s, crs=crs, delimiter=delimiter, encoding=encoding, buckets=buckets, max_bad_share=max_bad_share,
         max_speed_mps=max_speed_mps, engine=engine, overwrite=overwrite,
     )  # fmt: skip
     typer.echo(written)
@@ -158,14 +168,19 @@ def settings(given: list[str]) -> dict[str, Any]:
     >>> settings(["radius_m=300", "brand=shell", "strict=true"])
     {'radius_m': 300, 'brand': 'shell', 'strict': True}
     """
-    found: dict[str, Any] = {}
+    return {name: _value(text) for name, text in pairs("-p", given).items()}
+
+
+def pairs(option: str, given: list[str]) -> dict[str, str]:
+    """The values of an option that is given as ``name=value``, as often as needed."""
+    found: dict[str, str] = {}
     for pair in given:
         name, sign, text = pair.partition("=")
         if not sign or not name:
-            raise WorkbenchError(f"-p {pair}: expected name=value")
+            raise WorkbenchError(f"{option} {pair}: expected name=value")
         if name in found:
-            raise WorkbenchError(f"-p {name} is given twice")
-        found[name] = _value(text)
+            raise WorkbenchError(f"{option} {name} is given twice")
+        found[name] = text
     return found
 
 

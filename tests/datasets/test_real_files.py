@@ -118,6 +118,7 @@ def test_detectors_are_updates_of_places(shared_data):
 
 
 def test_detectors_find_their_locations_in_the_same_folder(shared_data, tmp_path):
-    fixes = ingest(shared_data / "metr_la", tmp_path / "out", format="metr-la")
+    fixes = ingest(shared_data / "metr_la", tmp_path / "out")
+    assert fixes.manifest["source"]["format"] == "metr-la"
     assert fixes.schema.names[:4] == ["mobile", "t", "lon", "lat"]
     assert fixes.report.set_aside == 0

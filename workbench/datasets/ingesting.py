@@ -54,6 +54,7 @@ from workbench.datasets.quality import (
     suspect_box,
 )
 from workbench.errors import DataError
+from workbench.progress import progress
 
 BATCH_ROWS = 1 << 18
 PENDING_BYTES = 64 << 20
@@ -370,6 +371,12 @@ def _extent(table: pa.Table) -> dict[str, Any]:
     return extent
 
 
+def _could_be_degrees(entry: Mapping[str, Any]) -> bool:
+    bounds = entry.get("bounds", {})
+    ends = [(end, most) for axis, most in (("x", 180), ("y", 90)) for end in bounds.get(axis, [])]
+    return all(end is None or abs(end) <= most for end, most in ends)
+
+
 def seconds_per_tick(kind: pa.DataType, tick_s: float = 1.0) -> float:
     """How long one unit of a time column is.
 
@@ -575,8 +582,11 @@ def _run(
 
         results = spark_io.settle(plan, jobs, spark)
     else:
-        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            results = list(pool.map(lambda job: settle_bucket(plan, job[0], job[1], pending.pop(job[0], ())), jobs))
+        results = []
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool, progress("sorting", len(jobs), "buckets") as done:
+            for result in pool.map(lambda job: settle_bucket(plan, job[0], job[1], pending.pop(job[0], ())), jobs):
+                results.append(result)
+                done(1)
     suspicion = sum((Suspicion(*r.suspicion) for r in receipts), Suspicion())
     swapped = suspicion.warning()
     report = Report(rows=sum(r.rows for r in receipts), notes=notes, warnings=(swapped,) if swapped else ())
@@ -594,13 +604,18 @@ def _run(
     elif "x" not in plan.columns:
         crs = None
     entries = tuple(result["entry"] for result in results)
+    named = (plan.reading.columns or {}).get("x", "x").lower()
+    if "x" in plan.columns and crs is None and named == "x" and all(map(_could_be_degrees, entries)):
+        report = report.told("x and y are taken for metres; were they degrees, they would be columns lon and lat")
     return Made(report, entries, plan.columns, plan.buckets, crs, described, tick_s)
 
 
 def _scatter_here(plan: Plan, tables: Iterator[pa.Table]) -> tuple[list[Receipt], dict[int, list[pa.Table]]]:
     scatter = Scatter(plan, 0)
-    for table in tables:
-        scatter.add(table)
+    with progress("reading", unit="rows") as done:
+        for table in tables:
+            scatter.add(table)
+            done(table.num_rows)
     if scatter.receipt.files:  # once anything is on disk everything is, so that the order of the input is kept
         scatter.flush()
     pending = scatter.pending

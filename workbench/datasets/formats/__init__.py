@@ -28,6 +28,8 @@ FORMATS: dict[str, Format] = {
 }
 """In the order in which a guess tries them: the particular before the general."""
 
+MEMBERS_TRIED = 5
+
 __all__ = ["FORMATS", "find_format", "guess_format"]
 
 
@@ -44,22 +46,26 @@ def find_format(name: str) -> Format:
 
 
 def guess_format(source: Source) -> Format:
-    """The first format that knows a member of the source by its name and its first bytes."""
-    tried = 0
+    """The most particular format that knows one of the first members by its name and its first bytes.
+
+    Several are looked at: a folder of detector readings begins with the table of their locations, which is a CSV like
+    any other.
+    """
+    order = list(FORMATS.values())
+    found: list[int] = []
     for member in source.members:
-        if not any(form.wants(member.plain) for form in FORMATS.values()):
+        wanted = [form for form in order if form.wants(member.plain)]
+        if not wanted:
             continue
         with source.open(member.name) as stream:
             head = stream.read(1 << 14)
-        if not head:
-            continue
-        tried += 1
-        for form in FORMATS.values():
-            if form.wants(member.plain) and form.knows(member.plain, head):
-                return form
-        if tried >= 5:
+        if head:
+            found.append(next((order.index(form) for form in wanted if form.knows(member.plain, head)), len(order)))
+        if len(found) == MEMBERS_TRIED:
             break
-    raise DataError(
-        f"{source.path.name}: the format was not recognised in {len(source.members)} files; "
-        f"name one with format=, {did_you_mean('', FORMATS)}"
-    )
+    if min(found, default=len(order)) == len(order):
+        raise DataError(
+            f"{source.path.name}: the format was not recognised in {len(source.members)} files; "
+            f"name one with format=, {did_you_mean('', FORMATS)}"
+        )
+    return order[min(found)]

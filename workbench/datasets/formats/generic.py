@@ -73,11 +73,15 @@ def resolve_columns(
                 found.append(f"{name} is read from {match}")
     for name in ("mobile", "t"):
         if name not in chosen:
-            faults.append(f"{where}: no column for {name!r} among {', '.join(names)}; say columns={{{name!r}: ...}}")
+            faults.append(
+                f"{where}: no column for {name!r} among {', '.join(names)}; "
+                f"say columns={{{name!r}: ...}} (--column {name}=...)"
+            )
     for a, b in (("lon", "lat"), ("x", "y")):
         if (a in chosen) != (b in chosen):
             faults.append(
-                f"{where}: has {a if a in chosen else b!r} but no column for {b if a in chosen else a!r}; say columns="
+                f"{where}: has {a if a in chosen else b!r} but no column for {b if a in chosen else a!r}; "
+                "say columns= (--column)"
             )
     raise_all(faults, DataError)
     order = [n for n in SYNONYMS if n in chosen] + [n for n in chosen if n not in SYNONYMS]
@@ -97,8 +101,8 @@ def clock_for(sample: Sequence[str | None], reading: Reading, where: str) -> Clo
         if whole == number:
             return Clock("ticks")
         raise DataError(
-            f"{where}: times such as {values[0]} are decimals: say tick_s= (a tick in seconds, such as 0.01) "
-            "or time='unix' for seconds since 1970"
+            f"{where}: times such as {values[0]} are decimals: say tick_s= (--tick-s; a tick in seconds, such as "
+            "0.01) or time='unix' (--time unix) for seconds since 1970"
         )
     return Clock("text", reading.zone)
 
