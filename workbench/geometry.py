@@ -185,6 +185,32 @@ def side(ax: float, ay: float, bx: float, by: float, px: float, py: float) -> in
     return exact_sign(t0, t1, t2, t3, t4, t5, tails)
 
 
+def crossing(ax: float, ay: float, bx: float, by: float, px: float, py: float) -> int:
+    """1 where the ray from p to the right crosses the edge from a to b, 2 where p lies on the edge, else 0: exactly.
+
+    >>> [crossing(1.0, 0.0, 1.0, 2.0, x, 1.0) for x in (0.0, 1.0, 2.0)]
+    [1, 2, 0]
+    """
+    if (ay > py) == (by > py):
+        # The edge does not cross the ray, but p may still lie on it.
+        if (
+            (ay == py or by == py)
+            and min(ax, bx) <= px <= max(ax, bx)
+            and min(ay, by) <= py <= max(ay, by)
+            and side(ax, ay, bx, by, px, py) == 0
+        ):
+            return 2
+        return 0
+    if px > ax and px > bx:
+        return 0
+    if px < ax and px < bx:
+        return 1
+    s = side(ax, ay, bx, by, px, py)
+    if s == 0:
+        return 2
+    return 1 if (s > 0) == (by > ay) else 0
+
+
 def point_in_polygon(px: float, py: float, xs: Floats, ys: Floats, offsets: Ints, first: int, last: int) -> bool:
     """Whether p lies in the closed polygon of the rings ``first <= i < last`` (even-odd, border included).
 
@@ -197,31 +223,11 @@ def point_in_polygon(px: float, py: float, xs: Floats, ys: Floats, offsets: Ints
     """
     inside = False
     for ring in range(first, last):
-        start = offsets[ring]
-        for j in range(start, offsets[ring + 1] - 1):
-            ax = xs[j]
-            ay = ys[j]
-            bx = xs[j + 1]
-            by = ys[j + 1]
-            if (ay > py) == (by > py):
-                # The edge does not cross the ray, but p may still lie on it.
-                if (
-                    (ay == py or by == py)
-                    and min(ax, bx) <= px <= max(ax, bx)
-                    and min(ay, by) <= py <= max(ay, by)
-                    and side(ax, ay, bx, by, px, py) == 0
-                ):
-                    return True
-                continue
-            if px > ax and px > bx:
-                continue
-            if px < ax and px < bx:
-                inside = not inside
-                continue
-            s = side(ax, ay, bx, by, px, py)
-            if s == 0:
+        for j in range(offsets[ring], offsets[ring + 1] - 1):
+            crossed = crossing(xs[j], ys[j], xs[j + 1], ys[j + 1], px, py)
+            if crossed == 2:
                 return True
-            if (s > 0) == (by > ay):
+            if crossed == 1:
                 inside = not inside
     return inside
 

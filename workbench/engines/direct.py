@@ -34,9 +34,9 @@ from workbench.engines.kernels import (
     geodesic_edges_haversine,
     haversine,
     haversine_bound,
+    in_area,
     planar_edges_squared,
     planar_within,
-    point_in_polygon,
 )
 from workbench.engines.local import table_of
 from workbench.engines.streams import Stream, streams
@@ -179,7 +179,7 @@ def _area_and_cell(s, j, x_low, x_high, y_low, y_high):  # type: ignore[no-untyp
             if _edge_touches(s.xs[v], s.ys[v], s.xs[v + 1], s.ys[v + 1], x_low, x_high, y_low, y_high):
                 return 1
     middle_x, middle_y = (x_low + x_high) / 2, (y_low + y_high) / 2
-    return 2 if point_in_polygon(middle_x, middle_y, s.xs, s.ys, s.rings, s.first[c], s.first[c + 1]) else 0
+    return 2 if in_area(middle_x, middle_y, s.slabs, c) else 0
 
 
 @compiled
@@ -250,7 +250,7 @@ def crossings(  # type: ignore[no-untyped-def]
     offsets, item, whole = grid.offsets, grid.item, grid.whole
     x0, y0, ax, ay, columns, rows = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
     kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
-    xs, ys, rings, first = s.xs, s.ys, s.rings, s.first
+    xs, ys, rings, first, slabs = s.xs, s.ys, s.rings, s.first, s.slabs
     for r in range(len(t)):
         m = mobile[r] - base
         if m % shares != share:
@@ -286,7 +286,9 @@ def crossings(  # type: ignore[no-untyped-def]
                         continue
                 else:
                     c = chain[j]
-                    if not (kind[j] == 2 and point_in_polygon(px, py, xs, ys, rings, first[c], first[c + 1])):
+                    if not (kind[j] == 2 and in_area(px, py, slabs, c)):
+                        if kind[j] == 2 and totals[j] == 0.0:
+                            continue
                         if geodesic:
                             if not geodesic_edges_haversine(px, py, xs, ys, rings, first[c], first[c + 1]) <= bounds[j]:
                                 continue

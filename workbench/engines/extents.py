@@ -21,6 +21,7 @@ import numpy as np
 import portion
 
 from workbench.engines import kernels
+from workbench.engines.slabs import Slabs, slabs_of
 from workbench.errors import ScenarioError
 from workbench.geometry import WGS84
 from workbench.model import extents as model
@@ -178,8 +179,8 @@ def _positions(present: np.ndarray, codes: np.ndarray, whole: list[Extent]) -> P
     return Positions(present, shapes, tuple(listed))
 
 
-def chains_of(skeletons: list[Shape]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The vertices of lines and areas, one after another: xs, ys, where each ring starts, the first ring of each."""
+def chains_of(skeletons: list[Shape]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Slabs]:
+    """The vertices of lines and areas, one after another, as `kernels.Shapes` has them, and their edges by height."""
     rings, first, base = [0], [0], 0
     for s in skeletons:
         rings += [base + o for o in s.offsets[1:]]
@@ -187,7 +188,8 @@ def chains_of(skeletons: list[Shape]) -> tuple[np.ndarray, np.ndarray, np.ndarra
         first.append(len(rings) - 1)
     xs = np.array([v for s in skeletons for v in s.xs], np.float64)
     ys = np.array([v for s in skeletons for v in s.ys], np.float64)
-    return xs, ys, np.array(rings, np.int64), np.array(first, np.int64)
+    chains = (xs, ys, np.array(rings, np.int64), np.array(first, np.int64))
+    return *chains, slabs_of(*chains)
 
 
 def constant(extent: Extent, length: int, present: bool = True) -> Column:

@@ -14,12 +14,13 @@ import numpy as np
 
 from workbench import geometry
 from workbench.engines.compiling import compiled, compiled_from
+from workbench.engines.slabs import Slabs
 
 _geometry = compiled_from(
     getattr(geometry, name)
     for name in (
         "planar_squared", "haversine", "haversine_bound", "geodesic_distance_m", "planar_within", "geodesic_within",
-        "two_product_tail", "exact_sign", "side", "point_in_polygon", "segment_parameter", "planar_edges_squared",
+        "two_product_tail", "exact_sign", "side", "crossing", "segment_parameter", "planar_edges_squared",
         "geodesic_edges_haversine", "lens_area", "sector_area", "disc_polygon_area",
     )
 )  # fmt: skip
@@ -29,7 +30,7 @@ haversine_bound = _geometry["haversine_bound"]
 geodesic_distance_m = _geometry["geodesic_distance_m"]
 planar_within = _geometry["planar_within"]
 geodesic_within = _geometry["geodesic_within"]
-point_in_polygon = _geometry["point_in_polygon"]
+crossing = _geometry["crossing"]
 planar_edges_squared = _geometry["planar_edges_squared"]
 geodesic_edges_haversine = _geometry["geodesic_edges_haversine"]
 lens_area = _geometry["lens_area"]
@@ -57,6 +58,8 @@ class Shapes(NamedTuple):
     """where each ring or chain of vertices starts"""
     first: np.ndarray
     """the first ring of each skeleton; the last one ends where the next skeleton starts"""
+    slabs: Slabs
+    """the edges of each skeleton by height"""
 
 
 @compiled
@@ -72,16 +75,37 @@ def _edges_haversine(a, i, b, j):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def in_area(px, py, slabs, c):  # type: ignore[no-untyped-def]
+    """What `geometry.point_in_polygon` says of skeleton c, from the edges of p's slab alone."""
+    if not slabs.low[c] <= py <= slabs.high[c]:
+        return False
+    slab = slabs.first[c]
+    last = slabs.first[c + 1] - 1
+    if slab < last:
+        slab = min(slab + int((py - slabs.low[c]) / slabs.height[c]), last)
+    inside = False
+    edges = slabs.edges
+    for e in range(slabs.offsets[slab], slabs.offsets[slab + 1]):
+        crossed = crossing(edges[e, 0], edges[e, 1], edges[e, 2], edges[e, 3], px, py)
+        if crossed == 2:
+            return True
+        if crossed == 1:
+            inside = not inside
+    return inside
+
+
+@compiled
 def _inside(a, i, b, j):  # type: ignore[no-untyped-def]
-    c = a.chain[i]
-    return point_in_polygon(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+    return in_area(b.x[j], b.y[j], a.slabs, a.chain[i])
 
 
 @compiled
 def _chain_within(a, i, b, j, total, geodesic):  # type: ignore[no-untyped-def]
     """A line or area a, a point or disc b."""
-    if a.kind[i] == 2 and _inside(a, i, b, j):
-        return total >= 0.0
+    if a.kind[i] == 2:
+        inside = _inside(a, i, b, j)
+        if inside or total == 0.0:
+            return inside and total >= 0.0
     if not geodesic:
         return total >= 0.0 and _edges_squared(a, i, b, j) <= total * total
     return _edges_haversine(a, i, b, j) <= haversine_bound(total)

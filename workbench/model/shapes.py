@@ -268,8 +268,11 @@ def within(a: Shape, b: Shape, reach_m: float, metric: str) -> bool:
     if a.kind == "point":
         a, b = b, a
     if b.kind == "point":
-        if a.kind == "area" and geometry.point_in_polygon(b.x, b.y, *a.chains):
-            return total >= 0
+        if a.kind == "area":
+            inside = geometry.point_in_polygon(b.x, b.y, *a.chains)
+            if inside or total == 0:
+                # Whether a point lies in an area is decided exactly; a distance that rounds to nothing is outside.
+                return inside and total >= 0
         if metric == PLANAR:
             return total >= 0 and geometry.planar_edges_squared(b.x, b.y, *a.chains) <= total * total
         return geometry.geodesic_edges_haversine(b.x, b.y, *a.chains) <= geometry.haversine_bound(total)
