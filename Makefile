@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types unit notebooks browser lab lock clean
+.PHONY: help setup demo test lint types unit notebooks browser lab explorer lock clean
 
 BIN := .venv/bin
 TESTS ?= tests workbench README.md
@@ -18,6 +18,7 @@ help:
 	@echo "make demo    set up .venv and run the main job; prints where report, map and tables are"
 	@echo "make test    set up .venv and check everything: lint, types, tests, notebooks, browser"
 	@echo "make lab     JupyterLab with the right kernel"
+	@echo "make explorer  the explorer as a page of its own (OPEN=--no-browser: only serve it)"
 	@echo "make lock    find out the newest versions that fit together and pin them in constraints.txt"
 	@echo "make clean   remove what can be made again, .venv included"
 
@@ -51,6 +52,9 @@ browser: setup
 
 lab: setup
 	$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
+
+explorer: setup
+	$(BIN)/python -m voila $(OPEN) notebooks/0-start/explorer.ipynb
 
 lock:
 	@sh tools/lock

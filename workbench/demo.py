@@ -1,55 +1,75 @@
-"""The main job on embedded data: who hears about which coffee shop, and when?
+"""The main job on embedded data: ``0-start/start_here.ipynb``, run through papermill on Spark.
 
-A small synthetic city is written as ingested data, the ``coffee`` scenario is replayed over it on Spark, and what comes
-of it is written beside it. Everything is made on the spot, so it works from an installed wheel too.
+The notebook is the one that a reader opens, so that the demo shows nothing that cannot be changed and run again. A
+wheel carries it beside this module; a checkout has it among its notebooks. The city is made on the spot, so no data
+are needed.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.datasets.city import City
-from workbench.replay import Replay, replay
+from workbench.errors import WorkbenchError
+from workbench.experiments import load_sweep, run
+from workbench.experiments.recording import read_json
+from workbench.experiments.running import NOTEBOOK
 
-RADIUS_M, PAUSE_H = 300, 5
 QUESTION = "Who hears about which coffee shop, and when?"
-WRITTEN = ("report.html", "map.html", "timelines.parquet", "notifications.parquet", "metrics.json")
+START = "start_here.ipynb"
+WRITTEN = {
+    "report": "report.html",
+    "map": "map.html",
+    "timelines": "timelines.parquet",
+    "notifications": "notifications.parquet",
+    "metrics": "metrics.json",
+    "notebook": START,
+}
 
 
 @dataclass(frozen=True)
 class Demo:
     """What the demo did, and where it left it."""
 
-    done: Replay
     out: Path
+    seconds: float
 
     def __str__(self) -> str:
-        m = self.done.metrics
-        files = [self.out / "city", *(self.out / "coffee" / n for n in WRITTEN)]
+        m = read_json(self.out / "metrics.json")
         return "\n".join(
             [
-                f"{QUESTION} {m['rows_in']:,} fixes of a synthetic city; shoppers hear of shops within {RADIUS_M} m,",
-                f"but not within {PAUSE_H} hours of entering one.",
-                repr(self.done),
-                *(f"  {file}" for file in files),
+                f"{QUESTION} {m['rows_in']:,} rows of a synthetic city, on {m['engine']}: {m['notifications']:,}",
+                f"notifications ({m['matches']:,} match, {m['unmatches']:,} unmatch), {self.seconds:.0f} s in all",
+                *(f"  {name:14} {self.out / file}" for name, file in WRITTEN.items()),
             ]
         )
 
 
-def demo(out: Path) -> Demo:
-    """Write a city, replay the coffee scenario over it on Spark, and write tables, report and map."""
-    from workbench.views import reports
+def start_here() -> Path:
+    """The notebook that the demo runs, in a wheel or in a checkout."""
+    package = Path(__file__).resolve().parent
+    for found in (package / START, package.parent / "notebooks" / "0-start" / START):
+        if found.is_file():
+            return found
+    raise WorkbenchError(f"{START} is neither in the installed package nor in a checkout; install workbench again")
 
-    city = City(seed=1, people=12, tourists=3, cars=0, buses=0, highway=0)
-    if not (out / "city" / "fixes" / "manifest.json").exists():
-        city.write(out / "city", truth=False)
-    parameters = {"radius_m": RADIUS_M, "pause_h": PAUSE_H}
-    places = city.places()
-    done = replay("coffee", out / "city" / "fixes", places[places["category"] == "coffee"], "spark", parameters)
-    folder = done.save(out / "coffee")
-    reports.folder(
-        done.scene(), folder, title="Coffee", question=QUESTION, scenario=repr(done.scenario),
-        metrics=done.metrics, explain=done.explain,
-    )  # fmt: skip
-    return Demo(done, out)
+
+def demo(out: Path) -> Demo:
+    """Run the notebook on Spark into a folder: report, map, tables, and the notebook as it was executed."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".demo-", dir=out))
+    except OSError as error:
+        raise WorkbenchError(f"folder {str(out)!r} cannot be made: {error}") from None
+    try:
+        (record,) = run(load_sweep(start_here(), texts=["engine=spark", f"out={out}"]), work)
+        if (executed := work / record["name"] / NOTEBOOK).exists():
+            os.replace(executed, out / START)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    if record["state"] != "finished":
+        raise WorkbenchError(f"the demo failed: {record['error']}; {out / START} shows where")
+    return Demo(out, record["duration_s"])

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +25,7 @@ from workbench.engines.explain import Explanation, explain
 from workbench.engines.reference import Reference
 from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
-from workbench.model.history import Client, History, Party
+from workbench.model.history import Change, Client, History, Party
 from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
 from workbench.scenarios import resolve
@@ -60,16 +60,52 @@ class Replay:
         """All the tables that were replayed, in this process."""
         return self.inputs(None)
 
+    @cached_property
+    def _changes(self) -> dict[int, list[Change]]:
+        """Their updates by instant: reasons are asked for by the hundred."""
+        return tables.changes(self.data)[0]
+
+    @cached_property
+    def _explained(self) -> dict[Any, Explanation]:
+        """What was asked for before: a map and a report give the same reasons."""
+        return {}
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether the tables are Spark's, and not in this process."""
+        return not isinstance(self.notifications, pd.DataFrame)
+
+    def collect(self) -> Replay:
+        """The same with its tables in this process, in the declared order: for what is small enough to be looked at.
+
+        Only the tables of ``engine="spark"`` are elsewhere; the others give back themselves.
+        """
+        if not self._elsewhere:
+            return self
+        pair = ["publication", "subscription"]
+        timelines = _pandas(self.timelines).sort_values(["tau", *pair], ignore_index=True)
+        told = _pandas(self.notifications)  # an unmatch comes before a match
+        notifications = told.sort_values(["t", "kind", *pair], ascending=[True, False, True, True], ignore_index=True)
+        return replace(self, timelines=timelines, notifications=notifications, inputs=lambda mobiles: self.data)
+
     def explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
         """Both filters of a pair at one instant, with the truth value and the measured quantity at every node."""
+        asked = (publication, subscription, at)
+        if asked not in self._explained:
+            self._explained[asked] = self._explain(*asked)
+        return self._explained[asked]
+
+    def _explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
         sides = ((self.scenario.publications, publication), (self.scenario.subscriptions, subscription))
         seen = self._seen()
-        data = self.data if "fixes" in seen else self.inputs([_id_of(*side) for side in sides])
+        whole = "fixes" in seen or not self._elsewhere
+        data = self.data if whole else self.inputs([_id_of(*side) for side in sides])
         pair = [_party(*side, data) for side in sides]
         t = data.clock.ticks(at)
         clients = {party.client.id for party in pair}
         history = History(self.scenario)
-        for instant, changes in tables.changes(data)[0].items():
+        updates = self._changes if whole else tables.changes(data)[0]
+        for instant, changes in updates.items():
             relevant = [c for c in changes if c.client.table in seen or c.client.id in clients]
             if relevant and instant <= t:
                 history.apply(instant, relevant)
@@ -85,7 +121,7 @@ class Replay:
         """What maps, plots and reports show of it, with times in a zone (default: the data's, else UTC)."""
         from workbench.views.scene import MAX_MOBILES, scene
 
-        data = self.inputs(self._most_told(MAX_MOBILES)) if self.engine == "spark" else self.data
+        data = self.inputs(self._most_told(MAX_MOBILES)) if self._elsewhere else self.data
         seen = {name: rows.frame.assign(t=data.clock.column(rows.frame["t"])) for name, rows in data.tables.items()}
         sides = {
             role: {p.name: p.table for p in populations}
@@ -102,7 +138,7 @@ class Replay:
             sides=sides,
             zone=zone or data.clock.zone,
             radius_m=self.scenario.parameters.get("radius_m"),
-            notes=[f"only mobiles that were told something, up to {MAX_MOBILES}"] if self.engine == "spark" else (),
+            notes=[f"only mobiles that were told something, up to {MAX_MOBILES}"] if self._elsewhere else (),
         )
 
     def _most_told(self, mobiles: int) -> list[Any]:

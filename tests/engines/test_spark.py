@@ -125,3 +125,14 @@ def test_no_fixes_at_all(spark, walk):
     assert done.metrics["timelines"] == 0
     assert done.timelines.count() == 0
     assert pa.types.is_int64(done.timelines.limit(1).toArrow().schema.field("subscription").type)
+
+
+def test_collected_tables_are_those_of_the_local_engine_in_the_declared_order(spark, walk):
+    done, local = (replay("coffee", *walk, engine=engine) for engine in ("spark", "local"))
+    here = done.collect()
+    assert local.collect() is local and here.metrics is done.metrics
+    pd.testing.assert_frame_equal(here.timelines, local.timelines)
+    pd.testing.assert_frame_equal(here.notifications, local.notifications)
+    told = local.notifications.iloc[-1]
+    asked = (told["publication"], told["subscription"], told["t"])
+    assert str(here.explain(*asked)) == str(done.explain(*asked)) == str(local.explain(*asked))
