@@ -14,12 +14,14 @@ Boolean operators are Boolean.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from workbench.brokering.federation.index import NOTHING, Box, Need, grown
 from workbench.errors import ScenarioError, did_you_mean
 
 Value = str | int | float | bool
@@ -51,6 +53,23 @@ class Notification:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def offered(self, name: str) -> Any:
+        """The value of an attribute, for an index."""
+        return self.attributes.get(name, NOTHING)
+
+    def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
+        """Where the numbers under these names lie, for an index; nowhere if one of them is missing."""
+        made = []
+        for name in dimensions:
+            value = self.attributes.get(name, NOTHING)
+            if value is NOTHING or isinstance(value, str):
+                return []
+            try:
+                made.append((float(value), float(value)))
+            except (TypeError, ValueError, OverflowError):
+                return None
+        return [tuple(made)]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Notification) and (self.origin, self.number, self.attributes) == (
@@ -306,6 +325,39 @@ def merged(first: Expression, second: Expression) -> Expression | None:
     return whole[0] if len(whole) == 1 else All(whole)
 
 
+def needs(expression: Expression) -> tuple[Need, ...] | None:
+    """What a notification must offer to satisfy an expression, one of several; None where that cannot be said.
+
+    >>> needs((attribute("scope") == "weather") & (attribute("heat") > 30))
+    (Need(name='scope', values=frozenset({'weather'}), dimensions=('heat',), box=((29.99..., inf),)),)
+    """
+    if isinstance(expression, Some):
+        found = [needs(part) for part in expression.parts]
+        return None if None in found else tuple(n for several in found for n in several or ())
+    parts = conjuncts(expression)
+    constraints = [p for p in parts if isinstance(p, Constraint)]
+    equal = min((c for c in constraints if c.op == "in"), key=lambda c: len(c.constants), default=None)
+    ranges = _ranges(constraints)
+    closed = [n for n, ends in ranges.items() if all(map(math.isfinite, ends))]
+    dimensions = tuple(sorted(closed)[:2] or sorted(ranges)[:1])
+    if equal is None and not dimensions:
+        return next((n for p in parts if isinstance(p, Some) and (n := needs(p)) is not None), None)
+    box = tuple(grown(*ranges[name]) for name in dimensions)
+    if equal is None:
+        return (Need(dimensions=dimensions, box=box),)
+    return (Need(equal.name, equal.constants, dimensions, box),)
+
+
+def _ranges(constraints: Iterable[Constraint]) -> dict[str, tuple[float, float]]:
+    """Between which numbers each attribute has to lie."""
+    found: dict[str, tuple[float, float]] = {}
+    for c in constraints:
+        if c.op in _ORDER and isinstance(c.constant, int | float) and abs(c.constant) < 1e300:
+            low, high = found.get(c.name, (-math.inf, math.inf))
+            found[c.name] = (max(low, c.constant), high) if c.op[0] == ">" else (low, min(high, c.constant))
+    return found
+
+
 @dataclass(frozen=True)
 class Subscription:
     """σ: an expression under a name. The version counts its announcements, and is its sequence at its origin.
@@ -322,6 +374,10 @@ class Subscription:
     def accepts(self, item: object) -> bool:
         """σ(ν)."""
         return isinstance(item, Notification) and self.expression(item)
+
+    def needs(self) -> tuple[Need, ...] | None:
+        """What a notification must offer to be accepted, for an index."""
+        return needs(self.expression)
 
     def possible(self, capabilities: Iterable[str]) -> bool:
         """Whether who produces these attributes could satisfy the subscription.

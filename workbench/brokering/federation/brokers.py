@@ -56,7 +56,7 @@ from workbench.brokering.federation.messages import (
 )
 from workbench.brokering.federation.overlay import link
 from workbench.brokering.federation.state import Broker, Out
-from workbench.brokering.federation.tables import Routable
+from workbench.brokering.federation.tables import NONE, Routable
 from workbench.errors import ScenarioError
 
 HEARD = 1000
@@ -161,7 +161,7 @@ def _unsub(broker: Broker, source: Hashable, message: Unsub) -> tuple[Broker, Ou
 
 def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tuple[Broker, Out]:
     """The same for a neighbour; what it now accepts of what is known here is told to it."""
-    new, gone, before = message.subscriptions, message.unsubscriptions, list(broker.table.of(source).values())
+    new, gone, before = message.subscriptions, message.unsubscriptions, broker.table.of(source)
     if message.sync:
         stay = {s.name for s in new}
         gone = tuple(s for name, s in broker.table.of(source).items() if name not in stay)
@@ -193,7 +193,7 @@ def table_changed(broker: Broker, names: Iterable[Hashable]) -> tuple[Broker, Ou
     announced = dict(broker.announced)
     out: Out = []
     for neighbour in sorted(broker.neighbours):
-        told = announced.get(neighbour, {})
+        told = announced.get(neighbour, NONE)
         wanted = broker.table.beyond(neighbour, changed if broker.rules.routing == SIMPLE else None)
         news = announcement(told, wanted, changed, broker.rules.routing)
         if news:
@@ -416,8 +416,8 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
         unconfirmed={**_without(broker.unconfirmed, replaces), neighbour: there},
     )
     wanted = broker.table.beyond(neighbour)
-    news = announcement({}, wanted, wanted, broker.rules.routing)
-    broker = replace(broker, announced={**broker.announced, neighbour: news.applied({})})
+    news = announcement(NONE, wanted, wanted, broker.rules.routing)
+    broker = replace(broker, announced={**broker.announced, neighbour: news.applied(NONE)})
     update = TableUpdate(broker.name, news.subscriptions, (), sync=True, links=tuple(broker.links.items()))
     return broker, [Envelope(broker.name, neighbour, update)]
 

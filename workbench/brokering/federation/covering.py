@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from workbench.brokering.federation.tables import Routable
+from workbench.brokering.federation.tables import Named, Routable
 from workbench.errors import ScenarioError, did_you_mean
 
 SIMPLE, COVERING, MERGING = "simple", "covering", "merging"
@@ -30,11 +30,9 @@ class Announcement:
     def __bool__(self) -> bool:
         return bool(self.subscriptions or self.unsubscriptions)
 
-    def applied(self, told: Mapping[Hashable, Routable]) -> dict[Hashable, Routable]:
+    def applied(self, told: Named) -> Named:
         """What the neighbour has been told after it."""
-        gone = {s.name for s in self.unsubscriptions}
-        kept = {name: s for name, s in told.items() if name not in gone}
-        return {**kept, **{s.name: s for s in self.subscriptions}}
+        return told.changed_by({s.name: s for s in self.subscriptions}, [s.name for s in self.unsubscriptions])
 
 
 def announcement(

@@ -23,6 +23,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench import geometry
+from workbench.brokering.federation.index import NOTHING, Box, Need, grown
+from workbench.engines.candidates import position_dimension, reach_of
 from workbench.errors import ScenarioError
 from workbench.model import shapes
 from workbench.model.clock import Clock
@@ -47,10 +49,13 @@ from workbench.model.regions import Region
 from workbench.model.relations import Nearest, Overlap, UserDefined, Within
 from workbench.model.scenario import Binding, Scenario
 from workbench.model.shapes import Shape
+from workbench.model.spaces import Position
 from workbench.model.times import TimeComparison
 from workbench.model.visits import VisitComparison
 
 Regions = Mapping[str, Region]
+PLANE = {metric: (f"{metric} x", f"{metric} y") for metric in (geometry.PLANAR, geometry.WGS84)}
+"""what an index calls the two dimensions in which things have a place"""
 
 
 class Report(NamedTuple):
@@ -70,6 +75,26 @@ class Report(NamedTuple):
     @property
     def published(self) -> float:
         return self.t
+
+    def offered(self, name: str) -> Any:
+        """A report has regions, and no attributes."""
+        return NOTHING
+
+    def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
+        """Where its publications are, for an index; None where that cannot be said in boxes."""
+        metric = next((m for m, plane in PLANE.items() if plane == dimensions), None)
+        if metric is None or self.state is None:
+            return []
+        found: list[Box] = []
+        for instance in self.state.instances.values():
+            for region in instance.regions.values():
+                given = dict(region.constraints)
+                for label in [label for label, kind in region.space.dimensions if isinstance(kind, Position)]:
+                    extent = given.get(label)
+                    if not isinstance(extent, Shape) or extent.kind != "point":
+                        return None
+                    found.append(_box(extent, 0.0, metric))
+        return found
 
     def __repr__(self) -> str:
         return f"report {self.number} of {self.client} at {self.t}" + (" (gone)" if self.state is None else "")
@@ -188,6 +213,41 @@ class Interest:
             for name, instance in item.state.instances.items()
             if self.world.scenario.population(name).role == PUBLICATION
         )
+
+    def needs(self) -> tuple[Need, ...] | None:
+        """Where a publication must be to be accepted, for an index; None where that is not said by positions."""
+        if self.thirds or math.isinf(self.blur_m):
+            return None
+        return self._needs(self.filter)
+
+    def _needs(self, node: Filter) -> tuple[Need, ...] | None:
+        match node:
+            case And():
+                return next((n for part in node.parts if (n := self._needs(part)) is not None), None)
+            case Or():
+                found = [self._needs(part) for part in node.parts]
+                return None if None in found else tuple(n for several in found for n in several or ())
+            case Held():
+                return self._needs(node.part)
+            case Match():
+                return self._place(node)
+        return None
+
+    def _place(self, node: Match) -> tuple[Need, ...] | None:
+        """Near a region of one's own: two shapes that match are at most so far apart."""
+        terms = (node.left, node.right)
+        mine = [term.name for term in terms if isinstance(term, Var) and term.side == "own"]
+        reach, label = reach_of(node.relation), position_dimension(node.space)
+        if node.third is not None or len(mine) != 1 or reach is None or label is None:
+            return None
+        if not all(isinstance(term, Var) for term in terms):
+            return None
+        values = dict(self.own)[mine[0]].values_in(node.space)
+        extent = None if values is None else values[label]
+        if not isinstance(extent, Shape) or extent.kind != "point":
+            return None
+        box = _box(extent, reach + self.blur_m, self.world.metric)
+        return (Need(dimensions=PLANE[self.world.metric], box=box),)
 
     def may_accept(self, population: str, regions: Regions) -> bool:
         """Whether f_S may accept a publication with these object regions."""
@@ -356,6 +416,19 @@ class Interest:
 
     def __repr__(self) -> str:
         return f"{self.name}"
+
+
+def _box(shape: Shape, reach_m: float, metric: str) -> Box:
+    """A box around a point or disc grown by a reach, a little larger than it need be; near a seam, round the globe."""
+    grow = shape.radius_m + reach_m
+    if metric == geometry.PLANAR:
+        return grown(shape.x - grow, shape.x + grow), grown(shape.y - grow, shape.y + grow)
+    up = grow / (geometry.EARTH_RADIUS_M * geometry.RADIAN) * (1 + 1e-9) + 1e-9
+    steep = abs(shape.y) + up
+    aside = up / math.cos(steep * geometry.RADIAN) + 1e-9 if steep < 89.9 else math.inf
+    if not (shape.x - aside > -180.0 and shape.x + aside < 180.0):
+        aside = math.inf
+    return (shape.x - aside, shape.x + aside), (shape.y - up, shape.y + up)
 
 
 def _placed(region: Region, node: Match) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from workbench.brokering.federation.interests import Interest, Report
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
 from workbench.brokering.federation.state import Broker, Known, Out
-from workbench.brokering.federation.tables import Routable
+from workbench.brokering.federation.tables import NONE, Named, Routable
 
 
 def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
@@ -66,7 +66,7 @@ def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
     out: Out = []
     for neighbour in sorted(broker.neighbours):
         before = told.get(neighbour, {})
-        wanted = any(s.accepts(report) for s in broker.table.of(neighbour).values())
+        wanted = broker.table.of(neighbour).accept(report)
         if neighbour != source and (wanted or report.client in before):
             told[neighbour] = {**before, report.client: report}
             out.append(Envelope(broker.name, neighbour, Forward(report)))
@@ -80,28 +80,28 @@ def _tell(
     before = told.get(report.client)
     if before is not None and before.number > report.number:
         return told, []
-    wanted = broker.table.of(neighbour).values()
+    wanted = broker.table.of(neighbour)
     waits = suspended and before is not None
-    if not waits and not any(s.accepts(report) or (before is not None and s.accepts(before)) for s in wanted):
+    if not waits and not wanted.accept(report) and not (before is not None and wanted.accept(before)):
         return told, []
     return {**told, report.client: report}, [Envelope(broker.name, neighbour, Forward(report))]
 
 
 def retell(
-    broker: Broker, neighbour: str, before: Iterable[Routable], new: Iterable[Routable]
+    broker: Broker, neighbour: str, before: Named, new: Iterable[Routable]
 ) -> tuple[Broker, Out]:
     """A neighbour's subscriptions changed from ``before`` by ``new``: tell it what it now accepts and may not have.
 
     It has what it was told last, if its subscriptions accepted that all the time since.
     """
-    old, added = list(before), list(new)
+    added = list(new)
     told = dict(broker.told.get(neighbour, {}))
     out: Out = []
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
         if known.came == neighbour or known.suspended:
             continue
-        if last is not None and last.number == report.number and any(s.accepts(report) for s in old):
+        if last is not None and last.number == report.number and before.accept(report):
             continue
         if any(s.accepts(report) or (last is not None and s.accepts(last)) for s in added):
             out.append(Envelope(broker.name, neighbour, Forward(report)))
@@ -113,7 +113,7 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
     """Forget of neighbours' clients what no announced subscription accepts: nobody will tell when it changes."""
     gone = []
     for neighbour in neighbours:
-        wanted = list(broker.announced.get(neighbour, {}).values())
+        wanted = broker.announced.get(neighbour, NONE)
         mine = [only] if only is not None else [c for c, k in broker.known.items() if k.came == neighbour]
         gone += [
             c
@@ -121,7 +121,7 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
             if c in broker.known
             and broker.known[c].came == neighbour
             and not broker.known[c].suspended
-            and not any(s.accepts(broker.known[c].report) for s in wanted)
+            and not wanted.accept(broker.known[c].report)
         ]
     if not gone:
         return broker

@@ -32,7 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
+
+from workbench.brokering.federation.index import Entries, Need
 
 
 class Routable(Protocol):
@@ -53,8 +55,14 @@ class Routable(Protocol):
     def merged(self, other: object) -> Routable | None:
         """One that accepts all that the two do, or None."""
 
+    def needs(self) -> tuple[Need, ...] | None:
+        """What an item must offer to be accepted (`index`)."""
 
-Named = Mapping[Hashable, Routable]
+
+Named = Entries[Hashable]
+NONE: Named = Entries()
+FEW = 32
+"""destinations with so few entries share one index: a client has some, a neighbour has many"""
 
 
 @dataclass(frozen=True)
@@ -71,34 +79,50 @@ class Table:
     """
 
     by_destination: Mapping[Hashable, Named] = field(default_factory=dict)
+    together: Entries[tuple[Hashable, Hashable]] = field(default_factory=Entries, compare=False)
+    """the entries of all destinations that have few, by destination and name"""
+    many: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    """the destinations that have many"""
 
     def with_(self, subscriptions: Iterable[Routable], destination: Hashable) -> Table:
         """T_B ∪ {(σ, D) | σ ∈ ς}; a newer version of σ takes the place of the older one."""
-        entries = {**self.of(destination), **{s.name: s for s in subscriptions}}
-        return Table({**self.by_destination, destination: entries}) if entries else self
+        return self._changed(destination, {s.name: s for s in subscriptions}, ())
 
     def without(self, names: Iterable[Hashable], destination: Hashable) -> Table:
         """T_B \\ {(σ, D) | σ ∈ χ}."""
-        gone = set(names)
-        entries = {name: s for name, s in self.of(destination).items() if name not in gone}
-        rest = {d: held for d, held in self.by_destination.items() if d != destination}
-        return Table({**rest, destination: entries} if entries else rest)
+        return self._changed(destination, {}, names)
 
     def forget(self, destination: Hashable) -> Table:
         """Nothing for that destination any longer."""
-        return Table({d: held for d, held in self.by_destination.items() if d != destination})
+        return self._changed(destination, {}, list(self.of(destination)))
+
+    def _changed(self, destination: Hashable, new: Mapping[Hashable, Any], gone: Iterable[Hashable]) -> Table:
+        before = self.of(destination)
+        gone = [name for name in gone if name in before]
+        if not new and not gone:
+            return self
+        after = before.changed_by(new, gone)
+        by_destination = {**self.by_destination, destination: after}
+        if not after:
+            del by_destination[destination]
+        was_many, is_many = destination in self.many, len(after) > FEW
+        shared = {} if is_many else (after if was_many else new)
+        left = () if was_many else (before if is_many else gone)
+        together = self.together.changed_by(
+            {(destination, name): s for name, s in shared.items()}, [(destination, name) for name in left]
+        )
+        many = self.many | {destination} if is_many else self.many - {destination}
+        return Table(by_destination, together, many)
 
     def of(self, destination: Hashable) -> Named:
         """T^D, by name."""
-        return self.by_destination.get(destination, {})
+        return self.by_destination.get(destination, NONE)
 
     def destinations(self, item: object, but: Hashable = None) -> set[Hashable]:
         """Γ_B(ν), the source left out."""
-        return {
-            destination
-            for destination, held in self.by_destination.items()
-            if destination != but and any(s.accepts(item) for s in held.values())
-        }
+        found = {destination for destination, _ in self.together.accepting(item)}
+        found |= {d for d in self.many if d != but and self.of(d).accept(item)}
+        return found - {but}
 
     def beyond(self, neighbour: Hashable, names: Iterable[Hashable] | None = None) -> dict[Hashable, Routable]:
         """What a neighbour is to be told: the subscriptions of all other destinations, the newest of each name."""
