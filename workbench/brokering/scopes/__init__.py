@@ -6,13 +6,14 @@ mappings     what it becomes on the way                     scoped       a scena
 policies     when, where and to whom it is sent             transmission policies as a last stage over timelines
 why          what stopped or changed a notification         live         a broker under a graph that changes
 routes       what stands on the ways of a producer          market       the paper's stock application
+tabular      tables of notifications, here and on Spark     kernel       its loop, compiled
 """
 
 from workbench.brokering.scopes.definition import Notification, deliveries
 from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph, from_toml, graph
 from workbench.brokering.scopes.interfaces import OPEN, Interface, interface, kinds, passes
 from workbench.brokering.scopes.live import EventService, ScopedBroker
-from workbench.brokering.scopes.mappings import EventMapping
+from workbench.brokering.scopes.mappings import EventMapping, converting
 from workbench.brokering.scopes.policies import Admitting, ByKey, Chosen, Delayed, OneOf, Until
 from workbench.brokering.scopes.scoped import scoped
 from workbench.brokering.scopes.transmission import published_in, transmitted
@@ -20,7 +21,7 @@ from workbench.brokering.scopes.why import why
 
 __all__ = [
     "ScopeGraph", "Scope", "Edge", "graph", "from_toml",
-    "Interface", "interface", "passes", "kinds", "OPEN", "EventMapping",
+    "Interface", "interface", "passes", "kinds", "OPEN", "EventMapping", "converting",
     "Delayed", "Until", "OneOf", "ByKey", "Chosen", "Admitting",
     "Notification", "deliveries", "why",
     "scoped", "transmitted", "published_in", "ScopedBroker", "EventService",
