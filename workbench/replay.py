@@ -367,6 +367,8 @@ def _write(table: Any, path: Path) -> None:
     if isinstance(table, pd.DataFrame):
         table.to_parquet(path, index=False)
     else:
+        # Spark's own default has no zone, and is read back as a local time
+        table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         table.write.parquet(str(path))
 
 

@@ -15,6 +15,7 @@ other merge, remove and add together are an update, and rows in conflict are all
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,6 +62,8 @@ class Rows:
     metric: str | None
     counts: Mapping[str, int]
     geometry: bool = False
+    crs: str | None = None
+    """of the geometry, where the source says it"""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -77,7 +80,7 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
     0       7  1
     """
     if isinstance(source, pd.DataFrame):
-        return pd.DataFrame(source)
+        return _with_crs(pd.DataFrame(source), getattr(source, "crs", None))
     if isinstance(source, str | Path):
         return _load_path(Path(source), name)
     if hasattr(source, "to_pandas"):
@@ -110,7 +113,9 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
             import geopandas
 
             frame = geopandas.read_file(path)
-            return pd.DataFrame(frame.to_crs(4326) if frame.crs is not None else frame)
+            # GeoJSON cannot say that it is in metres; every reader takes it for degrees then
+            said = frame.crs if path.suffix not in (".geojson", ".json") or frame.crs != "EPSG:4326" else None
+            return _with_crs(pd.DataFrame(frame), said)
     except (OSError, ValueError) as error:
         raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
     raise DataError(
@@ -130,7 +135,19 @@ def parquet_files(path: Path) -> list[str]:
 def _load_parquet(path: Path) -> pd.DataFrame:
     import pyarrow.dataset as ds
 
-    return ds.dataset(parquet_files(path), format="parquet").to_table().to_pandas()
+    table = ds.dataset(parquet_files(path), format="parquet").to_table()
+    described = json.loads((table.schema.metadata or {}).get(b"geo", b"{}")).get("columns", {}).get("geometry")
+    # GeoParquet: no word about it is longitude and latitude, null is unknown
+    return _with_crs(table.to_pandas(), None if described is None else described.get("crs", "OGC:CRS84"))
+
+
+def _with_crs(frame: pd.DataFrame, crs: Any) -> pd.DataFrame:
+    """The table, with the reference system of its geometry in words."""
+    if crs is not None:
+        from pyproj import CRS
+
+        frame.attrs["crs"] = CRS.from_user_input(crs).to_wkt()
+    return frame
 
 
 def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:
@@ -140,6 +157,7 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
     {'rows_in': 2, 'rows_collapsed': 1, 'rows_set_aside': 0}
     """
     frame = load(source, table).reset_index(drop=True)
+    crs = frame.attrs.get("crs")
     repeated = sorted(set(map(str, frame.columns[frame.columns.duplicated()])))
     raise_all([f"{table} have two columns named {name!r}" for name in repeated], DataError)
     faults: list[str] = []
@@ -159,7 +177,7 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
         "rows_collapsed": rows_in - len(frame) - aside,
         "rows_set_aside": aside,
     }
-    return Rows(table, frame, clock, metric, counts, has_geometry)
+    return Rows(table, frame, clock, metric, counts, has_geometry, crs)
 
 
 def _key(frame: pd.DataFrame, table: str, faults: list[str]) -> str:
@@ -396,7 +414,10 @@ def inputs(
     clock = _one_clock(tables, tick)
     metric = _one_metric(scenario, tables)
     scenario.check_clock(clock)
-    tables = {name: replace(rows, frame=_reclocked(rows, clock), clock=clock) for name, rows in tables.items()}
+    tables = {
+        name: replace(rows, frame=in_metric(_reclocked(rows, clock), name, metric, rows.crs), clock=clock)
+        for name, rows in tables.items()
+    }
     faults = [fault for p in scenario.populations for fault in _column_faults(p, tables)]
     raise_all(faults, DataError)
     return Inputs(scenario, tables, clock, metric)
@@ -427,6 +448,48 @@ def _one_metric(scenario: Scenario, tables: Mapping[str, Rows]) -> str:
     if len(found) > 1:
         raise DataError("some coordinates are x, y in metres and some are lon, lat in degrees; convert one of the two")
     return found.pop() if found else PLANAR
+
+
+def in_metric(frame: pd.DataFrame, table: str, metric: str, crs: str | None) -> pd.DataFrame:
+    """Geometries as shapes, in the coordinates that everybody else has; what could silently never meet is refused.
+
+    Metres are believed to be those of the fixes, which do not say from where they are measured.
+    """
+    if "geometry" not in frame.columns:
+        return frame
+    names = frame["id"] if "id" in frame.columns else frame[KEYS.get(table, "id")]
+    shapes = np.array([_shape_of(*cell, table) for cell in zip(frame["geometry"], names, strict=True)], dtype=object)
+    if crs is not None and metric == WGS84:
+        shapes = shapely.transform(shapes, _to_degrees(crs), interleaved=False)
+    elif crs is not None and _is_geographic(crs):
+        raise DataError(f"{table}: the geometry is in degrees, and the other coordinates are x, y in metres")
+    if metric == WGS84 and not _on_the_globe(shapes):
+        raise DataError(f"{table}: some geometry lies outside the globe; is it in metres, or are lon and lat swapped?")
+    return frame.assign(geometry=shapes)
+
+
+def _is_geographic(crs: str) -> bool:
+    from pyproj import CRS
+
+    return bool(CRS.from_user_input(crs).is_geographic)
+
+
+def _to_degrees(crs: str) -> Any:
+    from pyproj import Transformer
+
+    return Transformer.from_crs(crs, "OGC:CRS84", always_xy=True).transform
+
+
+def _on_the_globe(shapes: np.ndarray) -> bool:
+    bounds = np.abs(shapely.bounds(shapes))
+    return bool(np.nanmax(bounds[:, [0, 2]], initial=0) <= 180 and np.nanmax(bounds[:, [1, 3]], initial=0) <= 90)
+
+
+def _shape_of(cell: Any, name: Any, table: str) -> Any:
+    try:
+        return None if is_null(cell) else geometry_of(cell)
+    except (ValueError, shapely.errors.ShapelyError) as error:
+        raise DataError(f"{table}: the geometry of {name!r} cannot be used: {error}") from None
 
 
 def _column_faults(population: Population, tables: Mapping[str, Rows]) -> list[str]:

@@ -1,17 +1,10 @@
 """`workbench ingest` as a user types it."""
 
 import pytest
-from typer.testing import CliRunner
 
-from workbench.cli import app
+from tests.contract.commands import typed
 from workbench.datasets import open_fixes
 from workbench.errors import DataError
-
-
-def typed(*words: object) -> str:
-    done = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 @pytest.fixture

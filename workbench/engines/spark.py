@@ -116,7 +116,7 @@ def run(
     data = tables.inputs(scenario, known.sample, places, zone)
     span = _span(data, known.ends, zone)
     last = span[1] if until is None else data.clock.ticks(until)
-    shipped, ends = _shipped(places, scratch), data.clock.shown(last)
+    shipped, ends = _shipped(places, scratch, data.metric), data.clock.shown(last)
     job = Job(scenario, shipped, zone, span, last, _schema(data), str(scratch), evaluate, direct, ends)
     (scratch / "timelines").mkdir()
     pq.write_table(job.schema.empty_table(), scratch / "timelines" / "part-none.parquet")
@@ -291,8 +291,9 @@ def _look_at_table(fixes: DataFrame) -> Known:
     sample = tables.load(fixes.limit(100))
     if "t" not in fixes.columns:
         return Known(sample, None, len(sample))
-    low, high, rows = fixes.agg(f.min("t"), f.max("t"), f.count("*")).collect()[0]
-    return Known(sample, None if low is None else (low, high), rows)
+    found = tables.load(fixes.agg(f.min("t").alias("low"), f.max("t").alias("high"), f.count("*").alias("rows")))
+    low, high, rows = found.iloc[0]
+    return Known(sample, None if pd.isna(low) else (low, high), int(rows))
 
 
 def _ends(opened: pq.ParquetFile) -> list[Any]:
@@ -340,13 +341,14 @@ def _id_type(data: tables.Inputs, populations: Sequence[Population]) -> pa.DataT
     return pa.int64() if pd.api.types.is_integer_dtype(ids) else pa.string()
 
 
-def _shipped(places: Any, scratch: Path) -> str | None:
+def _shipped(places: Any, scratch: Path, metric: str) -> str | None:
     """The places as one file that every worker can read."""
     if places is None:
         return None
     frame = tables.load(places, "places")
     if "geometry" in frame.columns:
-        frame = frame.assign(geometry=[getattr(tables.geometry_of(g), "wkb", None) for g in frame["geometry"]])
+        frame = tables.in_metric(frame, "places", metric, frame.attrs.get("crs"))
+        frame = frame.assign(geometry=[getattr(g, "wkb", None) for g in frame["geometry"]])
     target = scratch / "places.parquet"
     pd.DataFrame(frame).to_parquet(target, index=False)
     return str(target)
@@ -364,10 +366,24 @@ def table_at(path: Path) -> DataFrame:
     """A Parquet file or folder as a Spark table."""
     if not path.exists():
         raise DataError(f"fixes: there is no file or folder {str(path)!r}")
+    files = tables.parquet_files(path)
     try:
-        return spark_session().read.parquet(*tables.parquet_files(path))
+        nanoseconds = [c for c in pq.read_schema(files[0]) if pa.types.is_timestamp(c.type) and c.type.unit == "ns"]
+        session = spark_session()
+        if nanoseconds:  # Spark's instants are of microseconds, and it refuses finer ones unless they are numbers
+            session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
+        table = session.read.parquet(*files)
+        return table.withColumns({c.name: _instant(c) for c in nanoseconds}) if nanoseconds else table
     except Exception as error:  # noqa: BLE001 - Spark raises what its JVM raised, which has no common class
         raise DataError(f"fixes: {str(path)!r} cannot be read: {_first_line(error)}") from None
+
+
+def _instant(column: pa.Field) -> Any:
+    """Nanoseconds as an instant of Spark's, or as a local time where the column has no zone."""
+    from pyspark.sql import functions as f
+
+    instant = f.timestamp_micros(f.expr(f"`{column.name}` div 1000"))
+    return instant if column.type.tz else instant.cast("timestamp_ntz")
 
 
 def _first_line(error: Exception) -> str:
