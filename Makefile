@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types unit notebooks browser lab explorer lock clean
+.PHONY: help setup demo test lint types unit notebooks browser verify lab explorer lock clean
 
 BIN := .venv/bin
 TESTS ?= tests workbench README.md
@@ -17,6 +17,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 help:
 	@echo "make demo    set up .venv and run the main job; prints where report, map and tables are"
 	@echo "make test    set up .venv and check everything: lint, types, tests, notebooks, browser"
+	@echo "make verify  TIP's brokers over all interleavings, here and by SPIN"
 	@echo "make lab     JupyterLab with the right kernel"
 	@echo "make explorer  the explorer as a page of its own (OPEN=--no-browser: only serve it)"
 	@echo "make lock    find out the newest versions that fit together and pin them in constraints.txt"
@@ -37,6 +38,7 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
+	@sh tools/spin
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not browser" $(TESTS)
 
 notebooks: setup
@@ -49,6 +51,10 @@ notebooks: setup
 browser: setup
 	@if [ -d tests/browser ]; then sh tools/chromium && set -x && $(BIN)/python -m pytest -m browser $(TESTS); \
 	else echo "no browser tests yet"; fi
+
+verify: setup
+	@sh tools/spin
+	$(BIN)/python -m workbench.tip.verified
 
 lab: setup
 	$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)

@@ -4,59 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from tests.tip.worlds import INFORMATION, LOCATION, Answering, Quiet, publishing, subscribing
+from tests.tip.worlds import LOCATION, publishing
 from workbench.tip import broker as brokering
 from workbench.tip.broker import Step
-from workbench.tip.descriptions import ServiceDescription
-from workbench.tip.host import Advertise, Leave, Publish
 from workbench.tip.inputs import Connected, Disconnected, Filter, Input, Received, Send, Tick
-from workbench.tip.rules import Advertisement, Condition, Rule
 from workbench.tip.state import State
-from workbench.tip.verify import DIE, JOIN, RETURN, SHOW, Exploration, Script, explore
-
-GUIDE = Answering(
-    ServiceDescription(
-        "informative", advertisements=(INFORMATION,), conditions=(Condition("location"),),
-        groups=((Rule(event_type="Location", quality=50),),),
-    ),
-    "Location", "Information",
-)  # fmt: skip
-POOR = Advertise(replace(LOCATION, quality=20))
-TAP = Quiet(ServiceDescription("input", advertisements=(Advertisement("Tap", "user-input"),), subscriptions=("Tap",)))
-
-
-def around(*acts: Any, again: int | None = None) -> tuple[Script, ...]:
-    """GPS and a display at the client, a guide that needs locations at the server; GPS acts."""
-    return (
-        Script("gps", "client", publishing(LOCATION), acts, again),
-        Script("guide", "server", GUIDE, (JOIN,), listens=False),
-        Script("display", "client", subscribing("Information"), (JOIN,)),
-    )
-
-
-WORLDS: dict[str, tuple[Script, ...]] = {
-    "publish": around(JOIN, Publish("Location")),
-    "die": around(JOIN, Publish("Location"), DIE),
-    "return": around(JOIN, DIE, RETURN, Publish("Location")),
-    "leave": around(JOIN, Publish("Location"), Leave()),
-    "poor": around(JOIN, POOR, Publish("Location")),
-    "for ever": around(JOIN, DIE, RETURN, again=1),
-    "input": (
-        Script("finger", "client", TAP, (JOIN, Publish("Tap"), Publish("Tap"))),
-        Script("map", "client", subscribing("Tap"), (JOIN, SHOW)),
-        Script("list", "client", subscribing("Tap"), (JOIN, SHOW)),
-    ),
-    "many": (
-        Script("gps", "client", publishing(LOCATION), (JOIN, Publish("Location"))),
-        Script("here", "client", subscribing("Location"), (JOIN, Leave())),
-        Script("there", "server", subscribing("Location"), (JOIN,)),
-    ),
-}  # fmt: skip
+from workbench.tip.verified import GUIDE, TAP, WORLDS
+from workbench.tip.verify import JOIN, SHOW, Exploration, Script, explore
 
 
 @pytest.fixture(scope="module")

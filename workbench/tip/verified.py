@@ -1,0 +1,121 @@
+"""The worlds that are verified: two brokers and three services, and what the services do (TIP 3, 8).
+
+    python -m workbench.tip.verified            every world, explored here and checked by SPIN (``make verify``)
+
+Each script repeats what section 8 lists: services register, publish, are stalled, deregister, vanish and return, change
+their quality, and a user turns to one of two.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.tip.descriptions import ServiceDescription
+from workbench.tip.events import Event
+from workbench.tip.host import Act, Advertise, Leave, Publish
+from workbench.tip.rules import Advertisement, Condition, Rule
+from workbench.tip.verify import DIE, JOIN, RETURN, SHOW, Script, explore
+
+LOCATION = Advertisement("Location", "location")
+INFORMATION = Advertisement("Information", "information")
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A service that says what it is and then does nothing."""
+
+    description: ServiceDescription
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> tuple[Any, tuple[Act, ...]]:
+        return memory, ()
+
+
+@dataclass(frozen=True)
+class Answering(Quiet):
+    """A service that answers every event of one type."""
+
+    to: str
+    answer: str
+    cacheable: bool = False
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> tuple[Any, tuple[Act, ...]]:
+        if isinstance(happening, Event) and happening.type == self.to:
+            return memory, (
+                Publish(self.answer, happening.body, relates_to=(happening,), cacheable=self.cacheable),
+            )
+        return memory, ()
+
+
+def publishing(*advertisements: Advertisement, category: str = "location") -> Quiet:
+    return Quiet(ServiceDescription(category, advertisements=advertisements))
+
+
+def subscribing(*types: str, category: str = "display", **more: Any) -> Quiet:
+    return Quiet(ServiceDescription(category, subscriptions=types, **more))
+
+
+GUIDE = Answering(
+    ServiceDescription(
+        "informative", advertisements=(INFORMATION,), conditions=(Condition("location"),),
+        groups=((Rule(event_type="Location", quality=50),),),
+    ),
+    "Location", "Information",
+)  # fmt: skip
+POOR = Advertise(replace(LOCATION, quality=20))
+TAP = Quiet(ServiceDescription("input", advertisements=(Advertisement("Tap", "user-input"),), subscriptions=("Tap",)))
+
+
+def around(*acts: Any, again: int | None = None) -> tuple[Script, ...]:
+    """GPS and a display at the client, a guide that needs locations at the server; GPS acts."""
+    return (
+        Script("gps", "client", publishing(LOCATION), acts, again),
+        Script("guide", "server", GUIDE, (JOIN,), listens=False),
+        Script("display", "client", subscribing("Information"), (JOIN,)),
+    )
+
+
+WORLDS: dict[str, tuple[Script, ...]] = {
+    "publish": around(JOIN, Publish("Location")),
+    "die": around(JOIN, Publish("Location"), DIE),
+    "return": around(JOIN, DIE, RETURN, Publish("Location")),
+    "leave": around(JOIN, Publish("Location"), Leave()),
+    "poor": around(JOIN, POOR, Publish("Location")),
+    "for ever": around(JOIN, DIE, RETURN, again=1),
+    "input": (
+        Script("finger", "client", TAP, (JOIN, Publish("Tap"), Publish("Tap"))),
+        Script("map", "client", subscribing("Tap"), (JOIN, SHOW)),
+        Script("list", "client", subscribing("Tap"), (JOIN, SHOW)),
+    ),
+    "many": (
+        Script("gps", "client", publishing(LOCATION), (JOIN, Publish("Location"))),
+        Script("here", "client", subscribing("Location"), (JOIN, Leave())),
+        Script("there", "server", subscribing("Location"), (JOIN,)),
+    ),
+}  # fmt: skip
+
+
+def main() -> int:
+    """Explore every world, then have SPIN check the same tables; 1 where something does not hold."""
+    from workbench.tip.promela import check, promela, tabulated
+
+    failed = 0
+    print(f"{'world':10}{'states':>8}{'SPIN':>8}{'transitions':>13}  claims")
+    for name, scripts in WORLDS.items():
+        explored = explore(scripts)
+        with tempfile.TemporaryDirectory() as folder:
+            safety, *claims = check(promela(tabulated(scripts)), Path(folder))
+        agree = safety.states == explored.states
+        held = [f"{one.claim}{'' if not one.errors else ' VIOLATED'}" for one in (safety, *claims)]
+        print(f"{name:10}{explored.states:8}{safety.states:8}{explored.transitions:13}  {', '.join(held)}", flush=True)
+        for what in (*explored.found, *(f"{c.claim}: {' / '.join(c.trail)}" for c in (safety, *claims) if c.errors)):
+            print(what)
+        failed += bool(explored.found) or any(one.errors for one in (safety, *claims)) or not agree
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
