@@ -175,8 +175,9 @@ class _Tabulating(_Explorer):
     def input(self, world: World, name: str, input: Input) -> World:
         outer = name not in self._under_way and not isinstance(input, Tick)
         if outer:
-            received = isinstance(input, Received)
-            label = f"received {input.name} {self._message(input.event)}" if received else _said(input)
+            label = _said(input)
+            if isinstance(input, Received):
+                label = f"received {input.name} {self._message(input.event)}"
             before = self.tables.brokers[name].number(_state_key(world.brokers[name], world.now))
             self._under_way[name] = (before, label)
         if isinstance(input, Filter):
