@@ -19,7 +19,8 @@ removed after disconnection                         ``gone_s``: [] (gone -> <> (
 ==================================================  ==========================================================
 
 Who is to have an event, and whose conditions are met, is read off the services' own descriptions, not off any index of
-the broker. A row that had two outcomes would mean that a step looks at more than a state is known by: that is refused.
+the broker. *Subscribed* is that the rules were evaluated; they may accept nobody, as they do where quality is too low. A
+row that had two outcomes would mean that a step looks at more than a state is known by: that is refused.
 """
 
 from __future__ import annotations
@@ -392,7 +393,7 @@ class _Writer:
         lets = [
             f"    now.isMet_{_name(s)} = met_{_name(s)}(now.q_{b}, now.q_{'server' if b == 'client' else 'client'});\n"
             f"    now.isKnown_{_name(s)} = (known_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;\n"
-            f"    now.isSubscribed_{_name(s)} = (subscribed_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;"
+            f"    now.isSubscribed_{_name(s)} = (active_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;"
             for s, b in self.needing
         ] + [
             f"    now.isGone_{_name(s)} = (gone_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;\n"

@@ -103,8 +103,10 @@ class BrokerServer:
         addresses: dict[str, int] | None = None,
         launcher: Callable[[str, Any], Behaviour] | None = None,
         limit: int = MAX_BYTES,
+        keeping: bool = True,
     ) -> None:
-        self.state, self.first, self.limit = state, state, limit
+        """`keeping`: whether inputs and messages are kept, as a recording and a table; under load they are many."""
+        self.state, self.first, self.limit, self._keeping = state, state, limit, keeping
         self.addresses = addresses if addresses is not None else {}
         self.recording: list[Recorded] = []
         self.log: list[tuple[int, str]] = []
@@ -146,11 +148,13 @@ class BrokerServer:
         """Give the broker an input, and carry out its effects."""
         self._now = max(self._now, microseconds())
         self.state, effects = step(self.state, input, self._now)
-        self.recording.append(Recorded(self._now, self.state.name, input, effects))
+        if self._keeping:
+            self.recording.append(Recorded(self._now, self.state.name, input, effects))
         for effect in effects:
             match effect:
                 case Send(name, event):
-                    self._messages.append(Message(self._now, self.state.name, name, event))
+                    if self._keeping:
+                        self._messages.append(Message(self._now, self.state.name, name, event))
                     if name in self._outgoing:
                         self._outgoing[name].put_nowait(event)
                 case Open(name):
@@ -223,7 +227,8 @@ class BrokerServer:
                 except EnvelopeError as error:
                     self.log.append((microseconds(), f"{self.state.name} refuses a message of {name}: {error}"))
                     continue
-                self._messages.append(Message(microseconds(), name, self.state.name, event))
+                if self._keeping:
+                    self._messages.append(Message(microseconds(), name, self.state.name, event))
                 self.input(Received(name, event))
         except EOFError as error:
             if str(error):
