@@ -19,8 +19,8 @@ removed after disconnection                         ``gone_s``: [] (gone -> <> (
 ==================================================  ==========================================================
 
 Who is to have an event, and whose conditions are met, is read off the services' own descriptions, not off any index of
-the broker. *Subscribed* is that the rules were evaluated; they may accept nobody, as they do where quality is too low. A
-row that had two outcomes would mean that a step looks at more than a state is known by: that is refused.
+the broker. *Subscribed* is that the rules were evaluated; they may accept nobody, as where quality is too low. A row
+that had two outcomes would mean that a step looks at more than a state is known by: that is refused.
 """
 
 from __future__ import annotations
