@@ -153,8 +153,14 @@ def bench(
     repeats: Annotated[int, typer.Option(help="How often each is run; the best counts.")] = 3,
     spark: Annotated[bool, typer.Option(help="Spark too.")] = True,
     data: Annotated[Path, typer.Option(help="Where the made-up data are kept.")] = Path("data/bench"),
+    live: Annotated[bool, typer.Option("--live", help="Moves of the live broker instead of a replay.")] = False,
 ) -> None:
     """Time proximity side by side with the alternatives that a user would pick, each answer checked."""
+    if live:
+        from workbench.bench import live as moves
+
+        typer.echo(moves.table(list(moves.measure(moves.LiveLoad()))))
+        return
     from workbench.bench.compare import measure, table
     from workbench.bench.workload import Workload
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, reject, settings
 from pandas.testing import assert_frame_equal
 
+from tests.conformance.living import in_order, lived, notified, rows_of
 from tests.conformance.strategies import NODES, Case, case, cases, contains
 from workbench.errors import ScenarioError
 from workbench.replay import Replay, replay
@@ -34,6 +35,10 @@ def assert_agree(made: Case) -> None:
         if "is not supported" in str(error) or "takes intervals, points" in str(error):
             reject()  # the model refuses this relation of two shapes
         raise
+    broker, said = lived(made)
+    expected = notified(judge.notifications)
+    assert notified(broker.notifications) == expected
+    assert in_order(rows_of(said)) == in_order(expected)
     asked = replayed(made, "local")
     assert_frame_equal(asked.timelines, judge.timelines, check_exact=True)
     assert_frame_equal(asked.notifications, judge.notifications, check_exact=True)
@@ -44,7 +49,7 @@ def assert_agree(made: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", NODES)
-def test_local_gives_the_tables_of_the_reference(kind: str) -> None:
+def test_local_and_live_say_what_the_reference_says(kind: str) -> None:
     wanted = settings().max_examples
 
     @settings(max_examples=wanted if wanted > 100 else EXAMPLES)

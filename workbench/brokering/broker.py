@@ -22,6 +22,12 @@ way. Going back in time is an error.
 
 A refused operation changes nothing.
 
+One operation looks only at what can change (`workbench.engines.live`), and moves among discs are a compiled call
+(`workbench.engines.field`). The past is kept, because filters may look back, may be replaced by such that do, and
+`Broker.explain` answers about earlier instants: of a move in the field 48 bytes, of other changes the client's new
+state. ``remember=False`` lets the field forget where clients were; then no later filter may look back, and only the
+present can be explained.
+
 Departure: the paper lists who is told of pairs that are *added* to M, and says only in its first sentence that
 removals from M are told too. Here an unmatch goes to the subscription in all cases but the removal of the
 subscription itself.
@@ -32,18 +38,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from workbench.engines.explain import Explanation, explain
+from workbench.engines.field import Field
+from workbench.engines.field_kernels import walk
+from workbench.engines.live import Live, Pair, Step, looks_back
 from workbench.engines.reference import Reference, naming
+from workbench.engines.versions import Versions
 from workbench.errors import DataError, ScenarioError, UpdateError, did_you_mean
 from workbench.geometry import PLANAR, WGS84
 from workbench.model.clock import Clock
 from workbench.model.columns import is_null
 from workbench.model.filters import Filter
-from workbench.model.history import Change, Client, History, Instance, Party
+from workbench.model.history import Change, Client, Instance, Party
 from workbench.model.pubsub import SUBSCRIPTION, Population
 from workbench.model.regions import Region
 from workbench.model.scenario import Scenario
@@ -97,19 +109,32 @@ class Broker:
     [t=4 7: unmatch cafe]
     """
 
-    def __init__(self, scenario: Scenario, *, clock: Clock | None = None, metric: str | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, *, clock: Clock | None = None, metric: str | None = None, remember: bool = True
+    ) -> None:
         self.scenario = scenario
         self.clock = clock or Clock(tick=scenario.tick)
         self.metric = metric or scenario.metric or PLANAR
         if self.metric not in (PLANAR, WGS84):
             raise ScenarioError(f"metric {self.metric!r}; {did_you_mean(self.metric, (PLANAR, WGS84))}")
         scenario.check_clock(self.clock)
-        self._history = History(scenario)
+        self._live = Live(scenario, self.clock, self.metric, remember)
+        self._remembers = remember
         self._closed: int | None = None
         self._open: int | None = None
         self._staged: dict[Client, Change] = {}
-        self._matching: dict[tuple[Party, Party], int] = {}
+        self._moved: dict[int, tuple[float, float]] = {}
+        """moves in the field at the open instant, by slot"""
         self._expiry: dict[Party, int] = {}
+        self._expiring: list[tuple[int, int, Party]] = []
+        self._pushed = 0
+        self._ended: dict[Party, int | None] = {}
+        """the lifetimes that the operation at hand changes, as they were"""
+        self._written: list[tuple[dict[Any, Any], Any, Any]] = []
+        """and what it staged, with what stood there"""
+        self._within = False
+        self._contents: dict[Party, Content] = {}
+        """publications as messages carried them, until they change"""
         self._log: list[tuple[Any, str, Any, Any]] = []
         self._names = {
             **{p.name: naming(scenario.publications) for p in scenario.publications},
@@ -124,6 +149,7 @@ class Broker:
         self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any
     ) -> list[Message]:
         """Add the publication or subscription of a client; its cells are those of the client's row."""
+        self._fit(population, id, cells, filter)
         with self._instant(t) as messages:
             found = self._population(population)
             party = Party(found.name, Client(found.table, id))
@@ -136,6 +162,7 @@ class Broker:
         self, population: str, id: Any, *, t: Any = None, filter: Filter | None = None, **cells: Any
     ) -> list[Message]:
         """Change cells of a client's row, or the filter of one of its publications or subscriptions."""
+        self._fit(population, id, cells, filter)
         with self._instant(t) as messages:
             party = self._existing(population, id)
             filters = self._filters(self._population(population), filter)
@@ -149,10 +176,161 @@ class Broker:
 
     def move(self, client: Any, position: Any = None, *, t: Any = None, **cells: Any) -> list[Message]:
         """Move a client, once for all its publications and subscriptions; ``client`` is an id, or (table, id)."""
+        field = self._live.field
+        if field is not None and not cells and type(position) is tuple and len(position) == 2:
+            told = self._step(field, client, position, t)
+            if told is not None:
+                return told
+        if position is not None:
+            cells = {**cells, "position": position}
+        for population in self.scenario.populations if field is not None else ():
+            # Whose row it is turns out below; a row that fits in none of the client's populations fits nowhere.
+            self._fit(population.name, client[1] if isinstance(client, tuple) else client, cells, None)
         with self._instant(t) as messages:
-            if position is not None:
-                cells = {**cells, "position": position}
             return messages + self._stage(self._change(self._client(client), cells), t)
+
+    def moves(self, clients: Any, t: Any, x: Any, y: Any, *, table: str = "fixes") -> list[Message]:
+        """Move many clients of a table, in order: the same messages as one `move` for each row, or none is moved.
+
+        ``t`` has an instant for each row, or is None: then each row is an instant of its own. The last instant stays
+        open, as with `move`.
+
+        >>> from workbench.scenarios.proximity import scenario
+        >>> broker = Broker(scenario(radius_m=500))
+        >>> told = broker.add("places", "cafe", position=(0, 0)) + broker.add("mobiles", 7, position=(900, 0))
+        >>> broker.moves([7, 7, 7], [11, 12, 13], [600, 400, 900], [0, 0, 0])
+        [t=12 7: match cafe]
+        """
+        ids, xs, ys = list(clients) if not hasattr(clients, "__len__") else clients, x, y
+        if not len(ids) == len(xs) == len(ys) == (len(ids) if t is None else len(t)):
+            raise UpdateError(f"{len(ids)} clients, {len(xs)} x and {len(ys)} y; expected as many of each, and of t")
+        told = self._steps(ids, t, xs, ys, table) if len(ids) else []
+        if told is not None:
+            return told
+        with self._whole():
+            told = []
+            for n, id in enumerate(ids):
+                at = None if t is None else t[n]
+                with self._instant(at) as messages:
+                    change = self._change(self._client((table, id)), {"position": (xs[n], ys[n])})
+                    told += messages + self._stage(change, at)
+            return told
+
+    def _steps(self, ids: Any, t: Any, xs: Any, ys: Any, table: str) -> list[Message] | None:
+        """The short way of many moves in the field; None where they have to be looked at one by one."""
+        field = self._live.field
+        if field is None or self._staged or self._moved or self._open is not None or self._closed is None:
+            return None
+        try:
+            x, y = np.asarray(xs, np.float64), np.asarray(ys, np.float64)
+            if t is None:
+                at = np.arange(self._closed + 1, self._closed + 1 + len(x))
+            elif self.clock.unit is None and np.asarray(t).dtype.kind == "i":
+                at = np.asarray(t, np.int64)
+            else:
+                at = np.array([self._ticks(instant) for instant in t], np.int64)
+            slots = field.slots_of(table, ids)
+        except (TypeError, ValueError):
+            return None
+        far = (np.abs(x) > 180.0) | (np.abs(y) > 90.0) if field.geodesic else ~(np.isfinite(x) & np.isfinite(y))
+        if far.any() or (slots < 0).any() or not field.walkers(slots):
+            return None
+        if at[0] <= self._closed or (at[1:] < at[:-1]).any() or field.twice(slots, at):
+            return None
+        last = len(at) if t is None else int(np.searchsorted(at, at[-1]))
+        told = self._tell_all(field, slots, at, field.walk_all(slots[:last], x[:last], y[:last], at[:last]))
+        if t is None:
+            self._closed = int(at[-1])
+        else:
+            self._closed, self._open = int(at[-1]) - 1, int(at[-1])
+            rest = zip(x[last:].tolist(), y[last:].tolist(), strict=True)
+            self._moved = dict(zip(slots[last:].tolist(), rest, strict=True))
+        return told
+
+    def _tell_all(self, field: Field, slots: np.ndarray, t: np.ndarray, said: np.ndarray) -> list[Message]:
+        """The messages of many moves, instant by instant."""
+        told: list[Message] = []
+        left: list[Pair] = []
+        come: list[Pair] = []
+        now = 0
+        rows = said[:, 0]
+        for at, transition, slot in zip(t[rows].tolist(), said[:, 1].tolist(), slots[rows].tolist(), strict=True):
+            if at != now and (left or come):
+                told += self._say(now, left, come)
+                left, come = [], []
+            now = at
+            (come if transition & 1 else left).append(field.pair(transition >> 1, slot))
+        return told + self._say(now, left, come) if left or come else told
+
+    def _step(self, field: Field, client: Any, position: tuple[Any, Any], t: Any) -> list[Message] | None:
+        """The short way of a move in the field; None where it has to be looked at more closely."""
+        try:
+            slot = field.movers.get(client)
+            x, y = float(position[0]), float(position[1])
+        except (TypeError, ValueError):
+            return None
+        if slot is None or not field.walking[slot] or x - x != 0.0 or y - y != 0.0:
+            return None
+        if field.geodesic and not (-180.0 <= x <= 180.0 and -90.0 <= y <= 90.0):
+            return None
+        if t is None:
+            if self._open is not None or self._closed is None:
+                return None
+            now = self._closed + 1
+            n = walk(*field.arrays, slot, x, y, 0.0, now)
+            if n:
+                if n < 0:
+                    n = field.walk(slot, x, y, 0.0, now)
+                self._closed = now
+                return self._say(now, *field.transitions(n, slot)) if n else []
+            self._closed = now
+            return []
+        instant = self._ticks(t)
+        told: list[Message] = []
+        if instant != self._open:
+            self._check_order(instant)
+            with self._whole():
+                told = self._close_until(instant - 1)
+                self._open = instant
+        if field.clients[slot] in self._staged:
+            return None if not told else told + self.move(client, position, t=t)
+        self._moved[slot] = (x, y)
+        return told
+
+    def _fit(self, population: str, id: Any, cells: Mapping[str, Any], filter: Filter | None) -> None:
+        """Leave the field before something is done that does not fit in there."""
+        if self._live.field is None:
+            return
+        found = next((p for p in self.scenario.populations if p.name == population), None)
+        if found is None:
+            return  # refused in a moment
+        client = Client(found.table, id)
+        values: dict[str, Any] = {}
+        try:
+            before = self._history.latest(client)
+            values = {**(before.values if before else {}), **cells}
+            _place(values, self.metric)
+        except (ScenarioError, TypeError, ValueError):
+            return  # refused in a moment
+        staged = self._staged.get(client)
+        values = {**(staged.values if staged else {}), **values}
+        members = [p for p in self.scenario.populations if p.table == found.table]
+        if filter is not None or not all(self._live.fits(p, values) for p in members):
+            self._unmove()
+            self._live.leave_field()
+
+    def _unmove(self, client: Client | None = None) -> None:
+        """Turn moves of the open instant into changes like others; of one client, or of all."""
+        field = self._live.field
+        if field is None or not self._moved:
+            return
+        slots = list(self._moved) if client is None else [field.slots.get(client, -1)]
+        for slot in slots:
+            if slot in self._moved:
+                x, y = self._moved[slot]
+                self._write(self._moved, slot, None)
+                change = Change(field.clients[slot], {"position": point(x, y)})
+                self._write(self._staged, change.client, change)
 
     def profile(self, table: str, id: Any, *, t: Any = None, **cells: Any) -> list[Message]:
         """Change the row of a table of profiles."""
@@ -169,24 +347,22 @@ class Broker:
             raise UpdateError(f"time goes back: {t} is before {self.clock.shown(self._closed)}")
         if self._open is not None and until < self._open:
             raise UpdateError(f"time goes back: {t} is before the open instant {self.clock.shown(self._open)}")
-        if self._singles and self._open is None and not self._history.instants:
-            self._open = until  # what exists from the start begins with the first instant
-        return self._close_until(until)
+        with self._whole():
+            if self._singles and self._open is None and not self._history.instants:
+                self._open = until  # what exists from the start begins with the first instant
+            return self._close_until(until)
 
     def ask(self, population: str, id: Any = "?", **cells: Any) -> list[Content]:
         """The publications that a subscription would match right now; nothing is kept, nobody else is told."""
         found = self._population(population)
         if found.role != SUBSCRIPTION:
             raise UpdateError(f"{population!r} are publications; ask with a subscription")
+        self._fit(population, id, cells, None)
         change = self._change(Client(found.table, id), cells, begin=(found.name,))
         now = self._closed if self._closed is not None else 0
         self._try(now, change)
-        fork = self._history.fork()
-        fork.apply(now, [change])
-        reference = Reference(self.scenario, fork, self.clock, self.metric)
-        asker = Party(found.name, change.client)
-        parties = reference.sides(self.scenario.publications, now)
-        return [self._content(p, fork, now) for p in sorted(parties, key=repr) if reference.pair_matches(p, asker, now)]
+        matched = self._live.would_match(now, change, Party(found.name, change.client))
+        return [self._content(p, now) for p in sorted(matched, key=repr)]
 
     # -- what can be seen --------------------------------------------------------------------------------
 
@@ -198,7 +374,7 @@ class Broker:
     @property
     def matches(self) -> set[tuple[Any, Any]]:
         """M now: the pairs (publication, subscription) by name."""
-        return {(self._name(p), self._name(s)) for p, s in self._matching}
+        return {(self._name(p), self._name(s)) for p, s in self._live.matching}
 
     @property
     def notifications(self) -> pd.DataFrame:
@@ -208,20 +384,56 @@ class Broker:
     def explain(self, publication: Any, subscription: Any, at: Any = None) -> Explanation:
         """Why the two match or do not, now or at an earlier instant."""
         t = (self._closed or 0) if at is None else self._ticks(at)
+        if not self._remembers and t != (self._closed or 0):
+            raise UpdateError(f"at={at}: this broker was made with remember=False, and knows only what is now")
         pair = (
             self._party(self.scenario.publications, publication),
             self._party(self.scenario.subscriptions, subscription),
         )
-        return explain(self._reference, *pair, t)
+        return explain(Reference(self.scenario, self._history, self.clock, self.metric), *pair, t)
 
     # -- instants ----------------------------------------------------------------------------------------
 
+    def _write(self, entries: dict[Any, Any], key: Any, value: Any) -> None:
+        """Set what an instant brings, or take it away (None), so that it can be undone."""
+        self._written.append((entries, key, entries.get(key)))
+        if value is None:
+            del entries[key]
+        else:
+            entries[key] = value
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """All of an operation or nothing: an error inside leaves the broker as it was."""
+        if self._within:
+            yield  # a part of a larger one
+            return
+        before = (self._closed, self._open, self._staged, self._moved, len(self._log))
+        self._ended, self._written = {}, []
+        self._within = True
+        try:
+            yield
+            self._live.commit()
+        except BaseException:
+            self._live.take_back()
+            self._contents.clear()
+            for party, end in self._ended.items():
+                self._lives_until(party, end)
+            self._closed, self._open, self._staged, self._moved, said = before
+            for entries, key, value in reversed(self._written):
+                if value is None:
+                    entries.pop(key, None)
+                else:
+                    entries[key] = value
+            del self._log[said:]
+            raise
+        finally:
+            self._within = False
+
     @contextmanager
     def _instant(self, t: Any) -> Iterator[list[Message]]:
-        """Open the instant of an operation, closing what lies before; an error inside leaves the broker as it was."""
-        history = self._history.fork()
-        before = (self._closed, self._open, dict(self._staged), self._matching, dict(self._expiry), list(self._log))
-        try:
+        """Open the instant of an operation, closing what lies before."""
+        with self._whole():
             if t is None:
                 latest = [i for i in (self._closed, self._open) if i is not None]
                 instant = max(latest) + 1 if latest else 1
@@ -231,24 +443,21 @@ class Broker:
             messages = self._close_until(instant - 1) if self._open != instant else []
             self._open = instant
             yield messages
-        except BaseException:
-            self._history = history
-            self._closed, self._open, self._staged, self._matching, self._expiry, self._log = before
-            raise
 
     def _stage(self, change: Change, t: Any) -> list[Message]:
         """Add a change to the open instant; close the instant where the operation had no time."""
         assert self._open is not None
+        self._unmove(change.client)
         staged = self._merged(self._staged.get(change.client), change)
         self._try(self._open, staged)
-        self._staged[change.client] = staged
+        self._write(self._staged, change.client, staged)
         return self._close_until(self._open) if t is None else []
 
     def _try(self, t: int, change: Change) -> None:
         """Apply a change to a copy: what cannot be a region is refused before anything is changed."""
         first = [] if self._history.instants else list(self._singles.values())
         try:
-            self._history.fork().apply(t, [*first, change])
+            self._history.tried(t, [*first, change])
         except (ScenarioError, TypeError, ValueError) as error:
             raise UpdateError(f"{change.client}: {error}") from None
 
@@ -270,68 +479,92 @@ class Broker:
         """Close every instant up to ``until`` at which something can change, in order."""
         messages: list[Message] = []
         while True:
-            pending = [i for i in (self._open, *self._expiry.values()) if i is not None and i <= until]
-            following = min(pending, default=None)
-            messages += self._pass_time(until if following is None else following - 1)
-            if following is None:
+            coming = [i for i in (self._open, self._next_end, self._live.next_timer) if i is not None and i <= until]
+            if not coming:
                 break
-            self._apply(following)
-            messages += self._evaluate(following)
+            t = min(coming)
+            messages += self._tell(t, self._live.evaluate(t, self._apply(t)))
+            self._closed = t
         self._closed = until if self._closed is None else max(self._closed, until)
         return messages
 
-    def _apply(self, t: int) -> None:
-        """Put the staged changes of an instant and the ends of lifetimes into the history."""
+    def _apply(self, t: int) -> set[Client]:
+        """Put the staged changes of an instant and the ends of lifetimes into the history; gives whom they touch."""
         changes = dict(self._staged) if self._open == t else {}
         if not self._history.instants:
             changes = {**self._singles, **changes}
+        moved: dict[int, tuple[float, float]] = {}
         if self._open == t:
-            self._open, self._staged = None, {}
+            moved, self._open, self._staged, self._moved = self._moved, None, {}, {}
         for change in changes.values():
             for name in change.end:
-                self._expiry.pop(Party(name, change.client), None)
-        self._history.apply(t, changes.values())
+                self._lives_until(Party(name, change.client), None)
+        for client in changes:
+            self._forget(client)
+        touched = self._live.apply(t, changes.values()) if changes else set()
+        if moved:
+            self._live.move(moved, t)  # none of them publishes
         for change in changes.values():
             self._refresh(change, t)
-        over = [party for party, end in self._expiry.items() if end == t]
+        over = []
+        while self._next_end == t:
+            over.append(self._expiring[0][2])
+            self._lives_until(over[-1], None)
         for party in over:
-            del self._expiry[party]
+            self._forget(party.client)
         if over:
-            self._history.apply(t, [Change(party.client, end=(party.population,)) for party in over])
+            touched |= self._live.apply(t, [Change(party.client, end=(party.population,)) for party in over])
+        return touched
+
+    def _forget(self, client: Client) -> None:
+        """What a client publishes is about to change; a profile of its id may be read by anybody of that id."""
+        for population in self.scenario.publications:
+            self._contents.pop(Party(population.name, Client(population.table, client.id)), None)
 
     def _refresh(self, change: Change, t: int) -> None:
         """A row lives on for its lifetime after each of its updates."""
-        state = self._history.at(t).get(change.client)
+        state = self._history.latest(change.client)
         for name in state.instances if state and (change.values or change.begin) else ():
             stay = self.scenario.population(name).stay
             if stay is not None:
-                self._expiry[Party(name, change.client)] = t + stay.in_ticks(self.clock.tick)
+                self._lives_until(Party(name, change.client), t + stay.in_ticks(self.clock.tick))
 
-    def _pass_time(self, until: int) -> list[Message]:
-        """What time alone brings about, after the latest closed instant and up to ``until``."""
-        messages = []
-        if self._history.instants:
-            start = self._closed if self._closed is not None else self._history.instants[0]
-            for t in self._reference.evaluation_instants(until):
-                if t > start and t > self._history.instants[-1]:
-                    messages += self._evaluate(t)
-        return messages
+    def _lives_until(self, party: Party, end: int | None) -> None:
+        before = self._expiry.get(party)
+        self._ended.setdefault(party, before)
+        if end is not None:
+            self._expiry[party] = end
+            self._pushed += 1
+            heappush(self._expiring, (end, self._pushed, party))
+        elif before is not None:
+            del self._expiry[party]
 
-    def _evaluate(self, t: int) -> list[Message]:
-        """Compare M at t with M before, and tell the difference."""
-        reference = self._reference
-        matching = {(p, s): reference.generation(p, t) for p, s in reference.M(t)}
-        left = [pair for pair, generation in self._matching.items() if matching.get(pair) != generation]
-        come = [pair for pair, generation in matching.items() if self._matching.get(pair) != generation]
+    @property
+    def _next_end(self) -> int | None:
+        """The next instant at which a lifetime ends."""
+        while self._expiring and self._expiry.get(self._expiring[0][2]) != self._expiring[0][0]:
+            heappop(self._expiring)
+        return self._expiring[0][0] if self._expiring else None
+
+    def _tell(self, t: int, step: Step) -> list[Message]:
+        """The difference of M at t to M before."""
         told = [
             (p, s)
-            for p, s in left
+            for p, s in step.left
             if self._history.instance(s, t) is not None and not self.scenario.population(p.population).transient
         ]
-        self._matching, self._closed = matching, t
-        return self._messages(t, "unmatch", told) + self._messages(t, "match", come)
+        return self._say(t, told, step.come)
 
-    def _messages(self, t: int, kind: str, pairs: Iterable[tuple[Party, Party]]) -> list[Message]:
+    def _say(self, t: int, left: list[Pair], come: list[Pair]) -> list[Message]:
+        """The messages of an instant, by the pairs that are told of."""
+        return (self._messages(t, "unmatch", left) if left else []) + (self._messages(t, "match", come) if come else [])
+
+    def _messages(self, t: int, kind: str, pairs: list[Pair]) -> list[Message]:
+        if len(pairs) == 1:
+            ((p, s),) = pairs
+            at, publication, subscription = self.clock.shown(t), self._name(p), self._name(s)
+            self._log.append((at, kind, publication, subscription))
+            return [Message(at, kind, subscription, (self._content(p, t),))]
         by_subscription: dict[Party, list[Party]] = {}
         for publication, subscription in pairs:
             by_subscription.setdefault(subscription, []).append(publication)
@@ -339,26 +572,32 @@ class Broker:
         messages = []
         for subscription in sorted(by_subscription, key=_order):
             publications = sorted(by_subscription[subscription], key=_order)
-            contents = tuple(self._content(p, self._history, t) for p in publications)
+            contents = tuple(self._content(p, t) for p in publications)
             messages.append(Message(at, kind, self._name(subscription), contents))
         rows = [(at, kind, self._name(p), self._name(s)) for p, s in pairs]
         self._log += sorted(rows, key=lambda row: (str(type(row[2])), row[2], str(type(row[3])), row[3]))
         return messages
 
-    def _content(self, publication: Party, history: History, t: int) -> Content:
+    def _content(self, publication: Party, t: int) -> Content:
         """The publication as it is, or as it last was."""
+        known = self._contents.get(publication)
+        if known is not None:
+            return known
         for at in (t, t - 1):
-            instance = history.instance(publication, at)
-            if instance is not None:
-                state = history.at(at)[publication.client]
-                return Content(self._name(publication), instance.regions, state.values)
+            state = self._history.state(publication.client, at)
+            instance = state.instances.get(publication.population) if state else None
+            if state is not None and instance is not None:
+                made = Content(self._name(publication), instance.regions, state.values)
+                if at == t:
+                    self._contents[publication] = made
+                return made
         return Content(self._name(publication), {}, {})
 
     # -- names and checks ----------------------------------------------------------------------------------
 
     @property
-    def _reference(self) -> Reference:
-        return Reference(self.scenario, self._history, self.clock, self.metric)
+    def _history(self) -> Versions:
+        return self._live.history
 
     def _name(self, party: Party) -> Any:
         return self._names[party.population](party)
@@ -384,7 +623,8 @@ class Broker:
         return known[name]
 
     def _history_instance(self, party: Party) -> Instance | None:
-        return self._history.instance(party, self._history.instants[-1]) if self._history.instants else None
+        state = self._history.latest(party.client)
+        return None if state is None else state.instances.get(party.population)
 
     def _exists(self, party: Party) -> bool:
         """Whether it exists after everything that was said so far."""
@@ -406,26 +646,37 @@ class Broker:
         return party
 
     def _parties(self, population: Population) -> list[Party]:
-        clients = [*self._staged, *(self._history.at(self._history.instants[-1]) if self._history.instants else ())]
+        clients = [*self._staged, *self._history.clients(), *self._singles]
         return [p for c in dict.fromkeys(clients) if self._exists(p := Party(population.name, c))]
 
     def _client(self, given: Any) -> Client:
-        parties = [party for p in self.scenario.populations for party in self._parties(p)]
-        clients = dict.fromkeys(party.client for party in parties)
-        if isinstance(given, tuple) and len(given) == 2 and Client(*given) in clients:
+        if isinstance(given, tuple) and len(given) == 2 and self._is_there(Client(*given)):
             return Client(*given)
-        found = [client for client in clients if client.id == given]
+        tables = dict.fromkeys(p.table for p in self.scenario.populations)
+        found = [client for table in tables if self._is_there(client := Client(table, given))]
         if len(found) > 1:
             raise UpdateError(f"{given!r} is a client in {', '.join(c.table for c in found)}; say which: (table, id)")
         if not found:
-            raise UpdateError(f"there is no client {given!r}; {did_you_mean(str(given), {str(c.id) for c in clients})}")
+            known = {str(party.client.id) for p in self.scenario.populations for party in self._parties(p)}
+            raise UpdateError(f"there is no client {given!r}; {did_you_mean(str(given), known)}")
         return found[0]
+
+    def _is_there(self, client: Client) -> bool:
+        """Whether somebody publishes or subscribes, after everything that was said so far."""
+        try:
+            return any(
+                self._exists(Party(p.name, client)) for p in self.scenario.populations if p.table == client.table
+            )
+        except TypeError:  # an id that cannot be one
+            return False
 
     def _filters(self, population: Population, filter: Filter | None) -> dict[str, Filter]:
         if filter is None:
             return {}
         try:
             accepted = self.scenario.accepted(population, filter)
+            if not self._remembers and looks_back(accepted):
+                raise UpdateError(f"{filter!r} looks back, and this broker was made with remember=False")
             trial = replace(population, filter=accepted)
             others = self.scenario.opposite(population)
             sides = (others, (trial,)) if population.role == SUBSCRIPTION else ((trial,), others)

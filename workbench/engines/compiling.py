@@ -50,16 +50,22 @@ def folder() -> Path:
 _FOLDER = folder()
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """The function compiled, without fast-math, kept on disk."""
+def compiled(function: Callable[..., Any], inline: bool = False) -> Any:
+    """The function compiled, without fast-math, kept on disk; ``inline`` where a call would cost more than it does."""
     # The folder is asked for when a function is decorated; other users of Numba keep theirs.
     settings: Any = config
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(_FOLDER)
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        kept = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always" if inline else "never")
+        return kept(function)
     finally:
         settings.CACHE_DIR = before
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """A function that becomes a part of the compiled ones that call it: arrays handed on are counted at each call."""
+    return compiled(function, inline=True)
 
 
 def compiled_from(functions: Iterable[Callable[..., Any]]) -> dict[str, Any]:

@@ -1,0 +1,400 @@
+"""Kernels of the field: a hash grid over discs and points that move, and each subscriber's list of what it matches.
+
+All state is in a few arrays, because a call from Python costs more for each of them than a move costs inside:
+
+========  ===========================================================================================
+place     x, y, z of each client
+radius    by client, one column for each region that a gate compares
+kind      by client, the class of each of its publications, then of its subscriptions; -1 where it has none
+truth     whether a class of publications and a class of subscriptions match as far as positions do not matter
+gates     by pair of populations, where its gates begin; then (form, column of the publication, of the subscription)
+reach     of each gate
+rooms     by hash: where the entries of the grid begin, how many there are, room for how many
+entries   a cell of the grid and who lies in it
+spots     beside each entry: the centre of a disc, and the square of a distance beyond which it holds nobody
+own       by client: where its list begins, how many there are, room for how many
+lists     the matches of a client in order: publication * populations of subscriptions + population
+meta      counters, see the names below
+out       what is given back: transitions, ``match * 2 + (1 if it begins)``; its second half is scratch
+========  ===========================================================================================
+
+Nothing here is arithmetic of its own: distances are asked of `workbench.geometry`, compiled. A kernel that has no room
+left gives `FULL` before it has changed anything.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from workbench.engines.compiling import compiled, inlined
+from workbench.engines.kernels import geodesic_within, planar_within
+from workbench.geometry import EARTH_RADIUS_M, RADIAN
+
+FULL = -1
+ENTRIES, LISTS, LOGGED, KEEPS, GEODESIC, PUBLISHING, SUBSCRIBING, POINTS_LEVEL, LOWEST, HIGHEST = range(10)
+LEVELS = 16
+"""where the counts of discs by level begin in meta"""
+EVERYWHERE = 63
+"""the level of what no cell can hold"""
+TOGETHER, PUBLICATION_AROUND, SUBSCRIPTION_AROUND = range(3)
+"""forms of gates: within the sum of radii and a reach; the subscription's disc in the publication's; the converse"""
+_HALF = 1 << 27
+
+
+@compiled
+def level_of(size):  # type: ignore[no-untyped-def]
+    """The level whose cells are at least that large."""
+    if not size < 1e9:
+        return 63
+    return max(0, min(62, math.ceil(math.log2(max(size, 1e-9))) + 31))
+
+
+@inlined
+def cell_key(x, y, level, side):  # type: ignore[no-untyped-def]
+    """The cell of a point as one number; that of everywhere, where there is none."""
+    if level < 63:
+        size = math.ldexp(1.0, level - 31)
+        cx, cy = math.floor(x / size), math.floor(y / size)
+        if abs(cx) < 134217728.0 and abs(cy) < 134217728.0:
+            return ((level * 2 + side) << 56) | ((np.int64(cx) + _HALF) << 28) | (np.int64(cy) + _HALF)
+    return np.int64((63 * 2 + side) << 56)
+
+
+@inlined
+def room_of(key, rooms):  # type: ignore[no-untyped-def]
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(32)
+    return np.int64(h & np.uint64(len(rooms) - 1))
+
+
+@compiled
+def box_of(x, y, extent, geodesic):  # type: ignore[no-untyped-def]
+    """x_min, x_max, y_min, y_max and the level of a disc: a little larger than needed."""
+    if geodesic:
+        up = extent / (EARTH_RADIUS_M * RADIAN) * (1 + 1e-9) + 1e-9
+        steep = max(abs(y - up), abs(y + up))
+        if steep >= 89.9:
+            return -180.0, 180.0, -90.0, 90.0, 63
+        aside = up / math.cos(steep * RADIAN) + 1e-9
+        if x - aside <= -180.0 or x + aside >= 180.0:
+            return -180.0, 180.0, -90.0, 90.0, 63
+        return x - aside, x + aside, y - up, y + up, level_of(max(aside, up))
+    more = extent + 1e-9 * (max(abs(x), abs(y)) + extent) + 1e-9
+    # Cells of about half a disc: a point then finds few discs that do not hold it.
+    return x - more, x + more, y - more, y + more, level_of(more)
+
+
+@inlined
+def insert(key, item, x, y, far, rooms, entries, spots, meta):  # type: ignore[no-untyped-def]
+    b = room_of(key, rooms)
+    start, count, cap = rooms[b, 0], rooms[b, 1], rooms[b, 2]
+    if count == cap:
+        start = meta[0]
+        for i in range(count):
+            entries[start + i, 0] = entries[rooms[b, 0] + i, 0]
+            entries[start + i, 1] = entries[rooms[b, 0] + i, 1]
+            for c in range(3):
+                spots[start + i, c] = spots[rooms[b, 0] + i, c]
+        rooms[b, 0], rooms[b, 2] = start, 2 * cap + 2
+        meta[0] += 2 * cap + 2
+    at = start + count
+    entries[at, 0], entries[at, 1] = key, item
+    spots[at, 0], spots[at, 1], spots[at, 2] = x, y, far
+    rooms[b, 1] = count + 1
+
+
+@inlined
+def needs(key, rooms):  # type: ignore[no-untyped-def]
+    """How many more entries an insertion takes."""
+    b = room_of(key, rooms)
+    return 2 * rooms[b, 2] + 2 if rooms[b, 1] == rooms[b, 2] else 0
+
+
+@inlined
+def take_out(key, item, rooms, entries, spots):  # type: ignore[no-untyped-def]
+    b = room_of(key, rooms)
+    start, last = rooms[b, 0], rooms[b, 0] + rooms[b, 1] - 1
+    for i in range(start, last + 1):
+        if entries[i, 0] == key and entries[i, 1] == item:
+            entries[i, 0], entries[i, 1] = entries[last, 0], entries[last, 1]
+            for c in range(3):
+                spots[i, c] = spots[last, c]
+            rooms[b, 1] -= 1
+            return
+
+
+@compiled
+def lay(place, rooms, entries, spots, meta, slot, item, extent, adds):  # type: ignore[no-untyped-def]
+    """Lay a publication's disc into the cells that it touches, or take it out of them."""
+    x_min, x_max, y_min, y_max, level = box_of(place[slot, 0], place[slot, 1], extent, meta[4] == 1)
+    low = high = lower = upper = 0.0
+    x, y = place[slot, 0], place[slot, 1]
+    # A little more than needed, as the box is; on the globe degrees say nothing about metres.
+    far = np.inf if meta[4] == 1 else (x_max - x) * (x_max - x) * (1 + 1e-9)
+    if level < 63:
+        size = math.ldexp(1.0, level - 31)
+        low, high = math.floor(x_min / size), math.floor(x_max / size)
+        lower, upper = math.floor(y_min / size), math.floor(y_max / size)
+        if not (max(abs(low), abs(high)) < 134217728.0 and max(abs(lower), abs(upper)) < 134217728.0):
+            level = 63
+    if level == 63:
+        key = cell_key(0.0, 0.0, 63, 0)
+        if adds:
+            if meta[0] + needs(key, rooms) > len(entries):
+                return FULL
+            insert(key, item, x, y, far, rooms, entries, spots, meta)
+        else:
+            take_out(key, item, rooms, entries, spots)
+    else:
+        first, last, bottom, top = np.int64(low), np.int64(high), np.int64(lower), np.int64(upper)
+        if adds:
+            wanted = 0
+            for cx in range(first, last + 1):
+                for cy in range(bottom, top + 1):
+                    # Twice over, since two of the cells may share a room.
+                    wanted += 4 * needs((level << 57) | ((cx + _HALF) << 28) | (cy + _HALF), rooms) + 8
+            if meta[0] + wanted > len(entries):
+                return FULL
+        for cx in range(first, last + 1):
+            for cy in range(bottom, top + 1):
+                key = (level << 57) | ((cx + _HALF) << 28) | (cy + _HALF)
+                if adds:
+                    insert(key, item, x, y, far, rooms, entries, spots, meta)
+                else:
+                    take_out(key, item, rooms, entries, spots)
+    meta[16 + level] += 1 if adds else -1
+    if level < 63:
+        meta[8], meta[9] = min(meta[8], level), max(meta[9], level + 1)
+    return 0
+
+
+@compiled
+def stand(place, rooms, entries, spots, meta, slot, adds):  # type: ignore[no-untyped-def]
+    """Put a subscriber's point into its cell, or take it out."""
+    key = cell_key(place[slot, 0], place[slot, 1], meta[7], 1)
+    if not adds:
+        take_out(key, slot, rooms, entries, spots)
+    elif meta[0] + needs(key, rooms) > len(entries):
+        return FULL
+    else:
+        insert(key, slot, 0.0, 0.0, 0.0, rooms, entries, spots, meta)
+    return 0
+
+
+@inlined
+def together(place, radius, kind, truth, gates, reach, meta, p, j, s, k, x, y, z):  # type: ignore[no-untyped-def]
+    """Whether a publication matches a subscription whose client is at (x, y, z)."""
+    pairs = meta[5] * meta[6]
+    a, b = kind[p, j], kind[s, meta[5] + k]
+    if a < 0 or b < 0 or p == s or not truth[a, b]:
+        return False
+    total = np.inf
+    for g in range(gates[j * meta[6] + k], gates[j * meta[6] + k + 1]):
+        at = pairs + 1 + 3 * g
+        mine, theirs = radius[p, gates[at + 1]], radius[s, gates[at + 2]]
+        if gates[at] == 0:
+            total = min(total, reach[g] + (mine + theirs))
+        elif gates[at] == 1:
+            total = min(total, mine - theirs)
+        else:
+            total = min(total, theirs - mine)
+    if meta[4] == 1:
+        return geodesic_within(place[p, 0], place[p, 1], x, y, total)
+    return planar_within(place[p, 0], place[p, 1], place[p, 2], x, y, z, total)
+
+
+@inlined
+def walk(  # type: ignore[no-untyped-def]
+    place, radius, kind, truth, gates, reach, rooms, entries, spots, own, lists, meta, out, log, logged,
+    slot, x, y, z, t,
+):  # fmt: skip
+    """Move a subscriber: its list is brought up to date, and what begins and ends is given back."""
+    publishing, subscribing = meta[5], meta[6]
+    half = len(out) // 2
+    found = 0
+    for n in range(meta[8], meta[9] + 1):
+        level = n if n < meta[9] else 63
+        if meta[16 + level] == 0:
+            continue
+        key = cell_key(x, y, level, 0)
+        if level < 63 and key >> 57 == 63:
+            continue
+        b = room_of(key, rooms)
+        for e in range(rooms[b, 0], rooms[b, 0] + rooms[b, 1]):
+            dx, dy = spots[e, 0] - x, spots[e, 1] - y
+            if entries[e, 0] != key or dx * dx + dy * dy > spots[e, 2]:
+                continue
+            item = entries[e, 1]
+            p, j = item // publishing, item % publishing
+            for k in range(subscribing):
+                if together(place, radius, kind, truth, gates, reach, meta, p, j, slot, k, x, y, z):
+                    if found == half:
+                        return FULL
+                    match = item * subscribing + k
+                    i = found
+                    while i > 0 and out[half + i - 1] > match:
+                        out[half + i] = out[half + i - 1]
+                        i -= 1
+                    out[half + i] = match
+                    found += 1
+    start, count, cap = own[slot, 0], own[slot, 1], own[slot, 2]
+    same = found == count
+    for i in range(found):
+        if not same:
+            break
+        same = out[half + i] == lists[start + i]
+    # What could find no room is asked for before anything is changed.
+    if found + count > half or (found > cap and meta[1] + 2 * found > len(lists)):
+        return FULL
+    before = cell_key(place[slot, 0], place[slot, 1], meta[7], 1)
+    after = cell_key(x, y, meta[7], 1)
+    if before != after and meta[0] + needs(after, rooms) > len(entries):
+        return FULL
+    if meta[3] == 1 and meta[2] == len(log):
+        return FULL
+    if before != after:
+        take_out(before, slot, rooms, entries, spots)
+        insert(after, slot, 0.0, 0.0, 0.0, rooms, entries, spots, meta)
+    place[slot, 0], place[slot, 1], place[slot, 2] = x, y, z
+    if meta[3] == 1:
+        n = meta[2]
+        log[n, 0], log[n, 1], log[n, 2] = t, slot, own[slot, 3]
+        logged[n, 0], logged[n, 1], logged[n, 2] = x, y, z
+        own[slot, 3] = n
+        meta[2] = n + 1
+    else:
+        own[slot, 3] = t
+    if same:
+        return 0
+    told = 0
+    i = h = 0
+    while i < count or h < found:
+        if h == found or (i < count and lists[start + i] < out[half + h]):
+            out[told] = lists[start + i] * 2
+            told += 1
+            i += 1
+        elif i == count or lists[start + i] > out[half + h]:
+            out[told] = out[half + h] * 2 + 1
+            told += 1
+            h += 1
+        else:
+            i += 1
+            h += 1
+    if found > cap:
+        own[slot, 0], own[slot, 2] = meta[1], 2 * found
+        start = meta[1]
+        meta[1] += 2 * found
+    for i in range(found):
+        lists[start + i] = out[half + i]
+    own[slot, 1] = found
+    return told
+
+
+@compiled
+def walks(  # type: ignore[no-untyped-def]
+    place, radius, kind, truth, gates, reach, rooms, entries, spots, own, lists, meta, out, log, logged,
+    slots, x, y, t, first, said, told,
+):  # fmt: skip
+    """Move many subscribers, in order, from a row on; gives the row after the last one done, and how much was said.
+
+    ``said`` has a row and a transition for each; where it is full, or a kernel is, the caller makes room and goes on.
+    """
+    for r in range(first, len(slots)):
+        if told + len(out) // 2 > len(said):
+            return r, told
+        n = walk(
+            place, radius, kind, truth, gates, reach, rooms, entries, spots, own, lists, meta, out, log, logged,
+            slots[r], x[r], y[r], 0.0, t[r],
+        )  # fmt: skip
+        if n < 0:
+            return r, told
+        for i in range(n):
+            said[told, 0], said[told, 1] = r, out[i]
+            told += 1
+    return len(slots), told
+
+
+@compiled
+def around(place, radius, kind, truth, gates, reach, rooms, entries, meta, p, j, extent):  # type: ignore[no-untyped-def]
+    """The subscriptions that a publication matches where it is: client * populations of subscriptions + population."""
+    publishing, subscribing = meta[5], meta[6]
+    found = [np.int64(0)]
+    x_min, x_max, y_min, y_max, level = box_of(place[p, 0], place[p, 1], extent, meta[4] == 1)
+    size = math.ldexp(1.0, meta[7] - 31)
+    cells = ((x_max - x_min) / size + 2) * ((y_max - y_min) / size + 2)
+    if level == 63 or meta[7] == 63 or not cells < len(place):
+        for s in range(len(place)):
+            for k in range(subscribing):
+                if kind[s, publishing + k] >= 0 and together(
+                    place, radius, kind, truth, gates, reach, meta, p, j, s, k, place[s, 0], place[s, 1], place[s, 2]
+                ):
+                    found.append(s * subscribing + k)
+        return np.array(found[1:])
+    low, lower = math.floor(x_min / size), math.floor(y_min / size)
+    across, up = int(math.floor(x_max / size) - low) + 1, int(math.floor(y_max / size) - lower) + 1
+    for c in range(across * up + 1):
+        if c < across * up:
+            cx, cy = low + c % across, lower + c // across
+            if not (abs(cx) < 134217728.0 and abs(cy) < 134217728.0):
+                continue
+            key = ((meta[7] * 2 + 1) << 56) | ((np.int64(cx) + _HALF) << 28) | (np.int64(cy) + _HALF)
+        else:
+            key = cell_key(0.0, 0.0, 63, 1)
+        b = room_of(key, rooms)
+        for e in range(rooms[b, 0], rooms[b, 0] + rooms[b, 1]):
+            if entries[e, 0] != key:
+                continue
+            s = entries[e, 1]
+            for k in range(subscribing):
+                if together(
+                    place, radius, kind, truth, gates, reach, meta, p, j, s, k, place[s, 0], place[s, 1], place[s, 2]
+                ):
+                    found.append(s * subscribing + k)
+    return np.array(found[1:])
+
+
+@compiled
+def toggle(own, lists, meta, slot, match):  # type: ignore[no-untyped-def]
+    """Put a match into a list, or take it out of it; 1 where it begins."""
+    start, count, cap = own[slot, 0], own[slot, 1], own[slot, 2]
+    at = 0
+    while at < count and lists[start + at] < match:
+        at += 1
+    if at < count and lists[start + at] == match:
+        for i in range(at, count - 1):
+            lists[start + i] = lists[start + i + 1]
+        own[slot, 1] = count - 1
+        return 0
+    if count == cap:
+        room = 2 * cap + 2
+        if meta[1] + room > len(lists):
+            return FULL
+        for i in range(count):
+            lists[meta[1] + i] = lists[start + i]
+        own[slot, 0], own[slot, 2] = meta[1], room
+        start = meta[1]
+        meta[1] += room
+    for i in range(count, at, -1):
+        lists[start + i] = lists[start + i - 1]
+    lists[start + at] = match
+    own[slot, 1] = count + 1
+    return 1
+
+
+@compiled
+def insert_all(kept, beside, rooms, entries, spots, meta):  # type: ignore[no-untyped-def]
+    """Put the entries of a grid into another one."""
+    for i in range(len(kept)):
+        insert(kept[i, 0], kept[i, 1], beside[i, 0], beside[i, 1], beside[i, 2], rooms, entries, spots, meta)
+
+
+@compiled
+def repeated(slots, t, seen):  # type: ignore[no-untyped-def]
+    """Whether somebody is there twice at one instant; instants rise."""
+    for r in range(len(slots)):
+        if seen[slots[r]] == t[r]:
+            return True
+        seen[slots[r]] = t[r]
+    return False
