@@ -2,6 +2,8 @@
 
 attributes   constraints, subscriptions σ, notifications ν (IV.B)
 tables       routing tables T_B (IV.C), and the paper's slips
+index        which of many subscriptions can accept an item at all
+layers       mappings that are values, cheap to change
 messages     pub, sub, unsub, notify, forward, tableUpdate and the rest
 covering     fewer subscriptions on the way
 interests    routing filters: a stateless superset of our own filters

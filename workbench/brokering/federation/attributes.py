@@ -18,6 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -377,6 +378,10 @@ class Subscription:
 
     def needs(self) -> tuple[Need, ...] | None:
         """What a notification must offer to be accepted, for an index."""
+        return self._found_needs
+
+    @cached_property
+    def _found_needs(self) -> tuple[Need, ...] | None:
         return needs(self.expression)
 
     def possible(self, capabilities: Iterable[str]) -> bool:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from workbench.brokering.federation import reports
+from workbench.brokering.federation import homes, reports
 from workbench.brokering.federation.attributes import Notification, Subscription
 from workbench.brokering.federation.covering import SIMPLE, announcement
 from workbench.brokering.federation.interests import Interest, Report, interests_of
@@ -98,7 +98,9 @@ def _refusal(broker: Broker, source: Hashable, message: Any) -> str:
 
 
 def _joined(broker: Broker, client: LocalClient) -> Broker:
-    return replace(broker, clients={**broker.clients, client.name: client})
+    here = {client.name: client}
+    providers = broker.providers.changed_by(here if client.capabilities else {}, [client.name])
+    return replace(broker, clients=broker.clients.changed_by(here), providers=providers)
 
 
 def _register(broker: Broker, source: Hashable, message: Register) -> tuple[Broker, Out]:
@@ -113,13 +115,12 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     if source not in broker.clients:
         return broker, []
     names = list(broker.table.of(source))
-    kept = {name: client for name, client in broker.clients.items() if name != source}
     broker = replace(
-        broker,
-        clients=kept,
+        homes.unmatched(broker, names),
+        clients=broker.clients.changed_by({}, [source]),
+        providers=broker.providers.changed_by({}, [source]),
         table=broker.table.forget(source),
         recent=_without(broker.recent, source),
-        matching={n: m for n, m in broker.matching.items() if n not in names},
         arriving=_without(broker.arriving, source),
         departing=broker.departing - {source},
         resyncing=broker.resyncing - {source},
@@ -170,16 +171,17 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         fresh = tuple(s for s in new if s.version > seen.get(s.name, -1))
         suppressed += len(new) - len(fresh)
         ended = tuple(s for s in gone if s.version >= seen.get(s.name, -1))
-        new, gone = fresh, tuple(s for s in ended if any(s.name in table.of(d) for d in table.by_destination))
+        new, gone = fresh, tuple(s for s in ended if s.name in table.where)
         seen = {**seen, **{s.name: s.version for s in (*new, *ended)}}
-        for destination in list(table.by_destination):
-            table = table.without([s.name for s in (*new, *gone)], destination)
+        for s in (*new, *gone):
+            for destination in table.where.get(s.name, ()):
+                table = table.without([s.name], destination)
     else:
         table = table.without([s.name for s in gone], source)
     if broker.rules.cyclic and message.sync:
         seen = {**seen, **{s.name: max(s.version, seen.get(s.name, -1)) for s in new}}
     broker = replace(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
-    handed = _handed(broker, new, [s for s in gone if not any(s.name == kept.name for kept, _ in broker.table)])
+    handed = _handed(broker, new, [s for s in gone if s.name not in broker.table.where])
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
     broker, replies = reports.retell(broker, str(source), before, new)
     broker, heard = _links_heard(broker, source, message.links)
@@ -213,8 +215,8 @@ def _handed(
 ) -> Out:
     """Hand subscriptions to the local clients that could satisfy them, and take them back (V)."""
     out: Out = []
-    for client in broker.clients.values():
-        if client.name == but or not client.capabilities or only not in (None, client.name):
+    for client in broker.providers.values():
+        if client.name == but or only not in (None, client.name):
             continue
         can = [s for s in new if isinstance(s, Subscription) and s.possible(client.capabilities)]
         could = [s for s in gone if isinstance(s, Subscription) and s.possible(client.capabilities)]
@@ -243,11 +245,10 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     changed = [n for n in {**before, **after} if before.get(n) is not after.get(n)]
     gone = [n for n in before if n not in after]
     table = broker.table.without(gone, source).with_(after.values(), source)
-    matching = {n: m for n, m in broker.matching.items() if n not in gone}
     arriving = dict(broker.arriving)
     if source in arriving:
         arriving[source] = _without(arriving[source], *gone)
-    broker = replace(broker, table=table, matching=matching, arriving=arriving)
+    broker = replace(homes.unmatched(broker, gone), table=table, arriving=arriving)
     if broker.rules.cyclic:
         versions = {n: after[n].version for n in changed if n in after}
         broker = replace(broker, seen={**broker.seen, **versions})
@@ -286,7 +287,7 @@ def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Ou
     if message.ask == "value":
         found: tuple[Any, ...] = tuple(n for n in broker.recent.values() if asked.accepts(n))
     else:
-        can = [c for c in broker.clients.values() if isinstance(asked, Subscription) and c.capabilities]
+        can = broker.providers.values() if isinstance(asked, Subscription) else ()
         found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]
     return broker, [Envelope(broker.name, source, Answer(asked.name, found))]
 
@@ -299,10 +300,9 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
     client = message.client
     broker = _joined(broker, broker.clients.get(client, LocalClient(client)))
     broker = replace(
-        broker,
+        homes.unmatched(broker, message.believed),
         departing=broker.departing - {client},
         arriving={**broker.arriving, client: message.believed},
-        matching=_without(broker.matching, *message.believed),
     )
     if message.previous is None or message.previous == broker.name:
         return replace(broker, resyncing=broker.resyncing | {client}), []
@@ -322,8 +322,7 @@ def arrived(broker: Broker, client: Hashable, pairs: Mapping[Hashable, Mapping[H
         for name, believed in broker.arriving[client].items()
     }
     return replace(
-        broker,
-        matching={**broker.matching, **found},
+        homes.matched(broker, found),
         arriving=_without(broker.arriving, client),
         fresh={**broker.fresh, client: False},
     )
@@ -336,9 +335,7 @@ def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Brok
     names = list(broker.table.of(message.client))
     pairs = {n: broker.matching.get(n, {}) for n in names}
     logs = broker.logs if broker.world is not None and broker.world.remembers else {}
-    broker = replace(
-        broker, matching=_without(broker.matching, *names), departing=broker.departing | {message.client}
-    )
+    broker = replace(homes.unmatched(broker, names), departing=broker.departing | {message.client})
     moved = Moved(message.client, pairs, logs)
     return broker, [Envelope(broker.name, message.to, moved, to=message.to)]
 
@@ -364,10 +361,10 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
         return broker, []
     names = list(broker.table.of(client))
     broker = replace(
-        broker,
-        clients=_without(broker.clients, client),
+        homes.unmatched(broker, names),
+        clients=broker.clients.changed_by({}, [client]),
+        providers=broker.providers.changed_by({}, [client]),
         table=broker.table.forget(client),
-        matching=_without(broker.matching, *names),
         departing=broker.departing - {client},
         arriving=_without(broker.arriving, client),
         resyncing=broker.resyncing - {client},
@@ -400,12 +397,12 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
 
     ``replaces``: a neighbour that is gone for good, in whose place this one is.
     """
-    table, known = broker.table, dict(broker.known)
+    table = broker.table
     if replaces is not None:
         table = table.with_(table.of(replaces).values(), neighbour).forget(replaces)
     old = {neighbour, replaces} - {None}
-    there = frozenset(client for client, k in known.items() if k.came in old)
-    known.update({client: replace(known[client], came=neighbour) for client in there})
+    there = frozenset(client for client, k in broker.known.items() if k.came in old)
+    known = broker.known.changed_by({client: replace(broker.known[client], came=neighbour) for client in there})
     broker = replace(
         broker,
         neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()),

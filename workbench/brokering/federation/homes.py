@@ -8,7 +8,7 @@ filters look back on, and is told when it arrives.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,44 +26,110 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
     world = broker.world
     if world is None:
         return broker, []
-    homes = local_subscriptions(broker)
+    homes = _concerned(broker)
     reference = Reference(world.scenario, history(broker, t), world.clock, world.metric)
-    matching = dict(broker.matching)
+    decided: dict[Hashable, Mapping[Hashable, int]] = {}
     out: Out = []
     everything = world.remembers or any(i.thirds for i in homes.values())
     undecided: set[Hashable] = set()
-    uncertain = {c for c, k in broker.known.items() if k.suspended}
-    live = {c: k.report.state for c, k in broker.known.items() if k.report.state is not None and not k.suspended}
-    publications = [
-        Party(name, client)  # type: ignore[arg-type]
-        for client, state in live.items()
-        for name in state.instances
-        if world.scenario.population(name).role == PUBLICATION
-    ]
+    fresh = _publications(broker, [c for c in broker.fresh if c in broker.known])
+    publications: list[Party] | None = None
     for name, interest in homes.items():
         assert isinstance(name, Party)
         before = broker.matching.get(name, {})
         # Third parties that are cut off may be anywhere: nothing is decided until they are back.
-        if interest.thirds and (broker.is_cut_off or any(_is_followed(broker, c, interest.thirds) for c in uncertain)):
+        if interest.thirds and (broker.is_cut_off or _misses_some(broker, interest.thirds)):
             undecided.add(name)
             continue
         whole = everything or name.client in broker.fresh or interest.name not in broker.matching
-        asked = publications if whole else [p for p in publications if p.client in broker.fresh]
-        stay = uncertain if whole else {p.client for p in before} - set(broker.fresh) | uncertain  # type: ignore[attr-defined]
-        after = {p: g for p, g in before.items() if p.client in stay}  # type: ignore[attr-defined]
+        if whole and publications is None:
+            publications = _publications(broker, broker.publishing)
+        asked = (publications or []) if whole else fresh
+        after = {p: g for p, g in before.items() if _stays(broker, p.client, whole)}  # type: ignore[attr-defined]
         after.update({p: reference.generation(p, t) for p in asked if reference.pair_matches(p, name, t)})
-        matching[name] = after
+        decided[name] = after
         resync = name.client in broker.resyncing or name in broker.undecided
         out += _told(broker, world, name, before, after, t, resync)
+    false_forwards = broker.false_forwards + _in_vain(broker, decided, homes)
     broker = replace(
-        broker,
-        matching=matching,
+        matched(broker, decided),
         fresh={},
         undecided=frozenset(undecided),
         resyncing=frozenset(c for c in broker.resyncing if c in broker.arriving),
-        false_forwards=broker.false_forwards + _in_vain(broker, matching, homes),
+        false_forwards=false_forwards,
     )
     return broker, out
+
+
+def _stays(broker: Broker, client: Hashable, whole: bool) -> bool:
+    """Whether pairs with a client stay as they were: nothing is certain of it, or nothing is new."""
+    known = broker.known.get(client)
+    return (known is not None and known.suspended) or not (whole or client in broker.fresh)
+
+
+def _misses_some(broker: Broker, followed: Iterable[str]) -> bool:
+    return any(k.suspended and _is_followed(broker, c, followed) for c, k in broker.known.items())
+
+
+def _publications(broker: Broker, clients: Iterable[Hashable]) -> list[Party]:
+    """The publications of these clients, as far as they are certain."""
+    assert broker.world is not None
+    found = ((c, broker.known[c]) for c in clients)
+    return [
+        Party(name, client)  # type: ignore[arg-type]
+        for client, known in found
+        if known.report.state is not None and not known.suspended
+        for name in known.report.state.instances
+        if broker.world.scenario.population(name).role == PUBLICATION
+    ]
+
+
+def _concerned(broker: Broker) -> dict[Hashable, Interest]:
+    """The local subscriptions that may have to be decided anew."""
+    assert broker.world is not None
+    looks_around = broker.world.remembers or any(
+        isinstance(s, Interest) and s.thirds and s.client in broker.clients
+        for s in broker.table.unplaced(broker.neighbours)
+    )
+    if looks_around or broker.resyncing or broker.undecided:
+        return local_subscriptions(broker)
+    names: dict[tuple[Hashable, Hashable], None] = {}
+    for client in broker.fresh:
+        names.update(dict.fromkeys((client, name) for name in broker.table.of(client)))
+        names.update(dict.fromkeys((name.client, name) for name in broker.watching.get(client, ())))  # type: ignore[attr-defined]
+        if client in broker.known:
+            names.update(dict.fromkeys(broker.table.accepting(broker.known[client].report, broker.neighbours)))
+    away = set(broker.arriving) | broker.departing
+    return {
+        name: interest
+        for client, name in names
+        if client in broker.clients and client not in away
+        if isinstance(interest := broker.table.of(client).get(name), Interest)
+    }
+
+
+def matched(broker: Broker, pairs: Mapping[Hashable, Mapping[Hashable, int]]) -> Broker:
+    """The broker with these pairs of local subscriptions, and in whose hands each publication is."""
+    watching: dict[Hashable, set[Hashable]] = {}
+    for name, after in pairs.items():
+        before = {p.client for p in broker.matching.get(name, {})}  # type: ignore[attr-defined]
+        now = {p.client for p in after}  # type: ignore[attr-defined]
+        for client in before ^ now:
+            held = watching.setdefault(client, set(broker.watching.get(client, ())))
+            held.symmetric_difference_update({name})
+    changed = {c: frozenset(names) for c, names in watching.items() if names}
+    return replace(
+        broker,
+        matching=broker.matching.changed_by(pairs),
+        watching=broker.watching.changed_by(changed, [c for c, names in watching.items() if not names]),
+    )
+
+
+def unmatched(broker: Broker, names: Iterable[Hashable]) -> Broker:
+    """The broker without the pairs of these subscriptions."""
+    gone = list(names)
+    broker = matched(broker, {name: {} for name in gone})
+    return replace(broker, matching=broker.matching.changed_by({}, gone))
 
 
 def instants(broker: Broker, after: int, until: int) -> list[int]:
@@ -91,10 +157,9 @@ def history(broker: Broker, t: int) -> History:
     """The states of the clients known here, over time where filters look back."""
     world = broker.world
     assert world is not None
-    current = {c: k.report for c, k in broker.known.items()}
     if not world.remembers:
-        states: dict[int, States] = {t: {c: r.state for c, r in current.items() if r.state is not None}}  # type: ignore[misc]
-        return History.of(world.scenario, states)
+        return History.of(world.scenario, {t: _Present(broker)})
+    current = {c: k.report for c, k in broker.known.items()}
     past: dict[int, dict[Any, State]] = {}
     for client, report in current.items():
         for entry in broker.logs.get(client, (report,)):
@@ -106,6 +171,25 @@ def history(broker: Broker, t: int) -> History:
         running = {**running, **past[instant]}
         found[instant] = running
     return History.of(world.scenario, found)
+
+
+class _Present(Mapping[Client, State]):
+    """The latest states of the clients known here, as they are asked for."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.known = broker.known
+
+    def __getitem__(self, client: Client) -> State:
+        state = self.known[client].report.state
+        if state is None:
+            raise KeyError(client)
+        return state
+
+    def __iter__(self) -> Iterator[Client]:
+        return (c for c, k in self.known.items() if k.report.state is not None)  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _told(
@@ -157,12 +241,12 @@ def _content(broker: Broker, world: World, publication: Any) -> Content:
 
 
 def _in_vain(
-    broker: Broker, matching: Mapping[Hashable, Mapping[Hashable, int]], homes: Mapping[Hashable, Interest]
+    broker: Broker, decided: Mapping[Hashable, Mapping[Hashable, int]], homes: Mapping[Hashable, Interest]
 ) -> int:
     """How many reports were forwarded here for nothing: no pair of theirs matched before or matches now."""
-    useless = {client for client, unused in broker.fresh.items() if unused}
+    useless = {c for c, unused in broker.fresh.items() if unused and not broker.watching.get(c)}
     followed = frozenset().union(*(i.thirds for i in homes.values())) if homes else frozenset()
-    for pairs in (*broker.matching.values(), *matching.values()):
+    for pairs in decided.values():
         useless -= {p.client for p in pairs}  # type: ignore[attr-defined]
     return sum(not _is_followed(broker, client, followed) for client in useless)
 

@@ -5,23 +5,24 @@ it to be accepted, as `Need`s: one of some values of an attribute, a box in one 
 must meet, or both. `Index` finds values in a dictionary and boxes in a grid; who can name no need is always asked. An
 index only prunes: whoever it finds is still asked, so that answers are those of a scan.
 
-`Entries` is a mapping of subscriptions with such an index, and a value like the table that holds it: what was added and
-removed since the index was made lies beside it, until that is worth making the index anew. So a change costs little,
-and the broker before the change is still there.
+`Entries` is a mapping of subscriptions with such an index, and a value like the table that holds it (`layers`): what
+was added and removed since the index was made lies beside it, and is compared one by one.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol
+
+import numpy as np
+
+from workbench.brokering.federation.layers import K, Layered
 
 Interval = tuple[float, float]
 Box = tuple[Interval, ...]
 
-UNBOUNDED = 16
-"""a table of so few entries is scanned"""
 WIDE = 64
 """a box of more cells than this is not put into the grid"""
 
@@ -59,10 +60,9 @@ class Offering(Protocol):
 
 
 NOTHING = object()
-K = TypeVar("K", bound=Hashable)
 
 
-class Entries(Mapping[K, Any]):
+class Entries(Layered[K, Any]):
     """Subscriptions by a key, and a quick way to those that accept an item.
 
     >>> from workbench.brokering.federation.attributes import Notification, Subscription, attribute
@@ -72,72 +72,64 @@ class Entries(Mapping[K, Any]):
     ([7], 99)
     """
 
-    __slots__ = ("_base", "_changed", "_index", "_size")
-
-    def __init__(self, base: Mapping[K, Any] | None = None) -> None:
-        self._base: Mapping[K, Any] = base or {}
-        self._changed: Mapping[K, Any] = {}
-        """what differs from the base: None where an entry is gone"""
-        self._index: list[Index[K]] = []
-        self._size = len(self._base)
-
-    def changed_by(self, new: Mapping[K, Any], gone: Iterable[K] = ()) -> Entries[K]:
-        """The entries without those that are gone, and with the new ones."""
-        changed = dict(self._changed)
-        size = self._size
-        for key in gone:
-            if changed.get(key, self._base.get(key)) is not None:
-                size -= 1
-                if key in self._base:
-                    changed[key] = None
-                else:
-                    del changed[key]
-        size += sum(changed.get(k, self._base.get(k)) is None for k in new)
-        changed.update(new)
-        made: Entries[K] = Entries()
-        if len(changed) > UNBOUNDED + math.isqrt(len(self._base)):
-            made._base = {k: v for k, v in {**self._base, **changed}.items() if v is not None}
-            made._index = []
-        else:
-            # Both share the index of their base, also where one of them makes it later.
-            made._base, made._index, made._changed = self._base, self._index, changed
-        made._size = size
-        return made
+    __slots__ = ()
 
     def accepting(self, item: Any) -> Iterator[K]:
         """The keys of the entries that accept an item; one may come twice."""
+        offer = _Offer(item)
         for key, entry in self._changed.items():
-            if entry is not None and entry.accepts(item):
+            if entry is not None and offer.meets(entry.needs()) and entry.accepts(item):
                 yield key
-        if self._base:
-            if not self._index:
-                self._index.append(Index(self._base))
-            for key in self._index[0].candidates(item):
-                if key not in self._changed and self._base[key].accepts(item):
-                    yield key
+        for key in self._index.candidates(offer):
+            if key not in self._changed and self._base[key].accepts(item):
+                yield key
 
     def accept(self, item: Any) -> bool:
         """Whether one of the entries accepts an item."""
         return next(self.accepting(item), NOTHING) is not NOTHING
 
-    def __getitem__(self, key: K) -> Any:
-        found = self._changed[key] if key in self._changed else self._base[key]
-        if found is None:
-            raise KeyError(key)
-        return found
+    def unplaced(self) -> Iterator[Any]:
+        """The entries that name no need, and those that are not in the index yet."""
+        yield from (entry for entry in self._changed.values() if entry is not None)
+        yield from (self._base[key] for key in self._index.always if key not in self._changed)
 
-    def __contains__(self, key: object) -> bool:
-        return (self._changed[key] is not None) if key in self._changed else key in self._base  # type: ignore[index]
+    @property
+    def _index(self) -> Index[K]:
+        if not self._shared:
+            self._shared.append(Index(self._base))
+        return self._shared[0]  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Iterator[K]:
-        yield from (k for k in self._base if k not in self._changed)
-        yield from (k for k, v in self._changed.items() if v is not None)
 
-    def __len__(self) -> int:
-        return self._size
+class _Offer:
+    """What an item offers, found out once."""
 
-    def __repr__(self) -> str:
-        return repr(dict(self))
+    __slots__ = ("_boxes", "item", "offered")
+
+    def __init__(self, item: Offering) -> None:
+        self.item = item
+        self.offered = item.offered
+        self._boxes: dict[tuple[str, ...], list[Box] | None] = {}
+
+    def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
+        if dimensions not in self._boxes:
+            found = self.item.boxes(dimensions)
+            self._boxes[dimensions] = None if found is None else list(found)
+        return self._boxes[dimensions]
+
+    def meets(self, needs: tuple[Need, ...] | None) -> bool:
+        """Whether the item may be accepted by who has these needs."""
+        if needs is None:
+            return True
+        for name, values, dimensions, box in needs:
+            if name is None or self.offered(name) in values:
+                asked = self.boxes(dimensions) if dimensions else None
+                if asked is None or any(_meet(box, other) for other in asked):
+                    return True
+        return False
+
+
+def _meet(one: Box, two: Box) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, two, strict=True))
 
 
 class Index(Generic[K]):
@@ -161,7 +153,7 @@ class Index(Generic[K]):
             for which, group in boxes.items()
         }
 
-    def candidates(self, item: Offering) -> Iterator[K]:
+    def candidates(self, item: _Offer) -> Iterator[K]:
         """The keys of all that may accept an item."""
         yield from self.always
         for (name, dimensions), group in self.groups.items():
@@ -182,28 +174,46 @@ class _Grid:
         self.cells: dict[tuple[int, ...], list[int]] = {}
         self.above: list[tuple[float, int]] = []
         self.below: list[tuple[float, int]] = []
-        bounded: list[int] = []
-        for i, (box, _) in enumerate(members):
-            if all(math.isfinite(end) for side in box for end in side):
-                bounded.append(i)
-            elif len(box) == 1 and math.isfinite(box[0][0]):
-                self.above.append((box[0][0], i))
-            elif len(box) == 1 and math.isfinite(box[0][1]):
-                self.below.append((box[0][1], i))
+        self.sizes: list[float] = []
+        if not dimensions:
+            return
+        boxes = np.array([box for box, _ in members])
+        bounded = np.isfinite(boxes).all(axis=(1, 2))
+        for i in np.flatnonzero(~bounded).tolist():
+            (low, high), *more = members[i][0]
+            if not more and math.isfinite(low):
+                self.above.append((low, i))
+            elif not more and math.isfinite(high):
+                self.below.append((high, i))
             else:
                 self.wide.append(i)
         self.above.sort()
         self.below.sort()
-        self.sizes = tuple(
-            _cell_size([members[i][0][d] for i in bounded], len(dimensions)) for d in range(len(dimensions))
-        )
-        for i in bounded if dimensions else ():
-            cells = self._cells(members[i][0])
-            if cells is None:
-                self.wide.append(i)
-            else:
-                for cell in cells:
-                    self.cells.setdefault(cell, []).append(i)
+        self._fill(np.flatnonzero(bounded), boxes[bounded])
+
+    def _fill(self, which: np.ndarray, boxes: np.ndarray) -> None:
+        """Put boxes into all the cells that they meet."""
+        dimensions = boxes.shape[1]
+        self.sizes = [1.0] * dimensions
+        if not len(which):
+            return
+        lengths, span = (boxes[:, :, 1] - boxes[:, :, 0]).mean(axis=0), np.ptp(boxes, axis=(0, 2))
+        # The mean length of the boxes, or what would leave one of them in a cell, if that is more.
+        sizes = np.maximum(np.maximum(lengths, span / len(which) ** (1 / dimensions)), 1e-9)
+        self.sizes = sizes.tolist()
+        first, last = np.floor(boxes[:, :, 0] / sizes), np.floor(boxes[:, :, 1] / sizes)
+        counts = (last - first + 1).clip(min=0).prod(axis=1)
+        narrow = (counts <= WIDE) & (np.abs(boxes) / sizes[None, :, None] < 2**50).all(axis=(1, 2))
+        self.wide += which[~narrow].tolist()
+        which, counts = which[narrow], counts[narrow].astype(np.int64)
+        first, across = first[narrow].astype(np.int64), (last - first + 1)[narrow].astype(np.int64)
+        box = np.repeat(np.arange(len(which)), counts)
+        nth = np.arange(len(box)) - np.repeat(np.cumsum(counts) - counts, counts)
+        columns = [first[box, 0] + nth % across[box, 0]]
+        if dimensions == 2:
+            columns.append(first[box, 1] + nth // across[box, 0])
+        for cell, i in zip(zip(*(c.tolist() for c in columns), strict=True), which[box].tolist(), strict=True):
+            self.cells.setdefault(cell, []).append(i)
 
     def _cells(self, box: Box) -> list[tuple[int, ...]] | None:
         """The cells that a box meets; None where they are too many."""
@@ -237,23 +247,13 @@ class _Grid:
                     candidates += [i for _, i in self.above[: bisect_right(self.above, box[0][1], key=_first)]]
                     candidates += [i for _, i in self.below[bisect_left(self.below, box[0][0], key=_first) :]]
             for i in candidates:
-                mine = self.members[i][0]
-                if all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(mine, box, strict=True)):
+                if _meet(self.members[i][0], box):
                     found[i] = None
         return found
 
 
 def _first(pair: tuple[float, int]) -> float:
     return pair[0]
-
-
-def _cell_size(sides: list[Interval], dimensions: int) -> float:
-    """The mean length of the boxes, or what would leave one of them in a cell, if that is more."""
-    if not sides:
-        return 1.0
-    mean = sum(high - low for low, high in sides) / len(sides)
-    span = max(high for _, high in sides) - min(low for low, _ in sides)
-    return max(mean, span / len(sides) ** (1 / max(dimensions, 1)), 1e-9)
 
 
 def grown(low: float, high: float) -> Interval:

@@ -216,9 +216,12 @@ class Interest:
 
     def needs(self) -> tuple[Need, ...] | None:
         """Where a publication must be to be accepted, for an index; None where that is not said by positions."""
-        if self.thirds or math.isinf(self.blur_m):
-            return None
-        return self._needs(self.filter)
+        return self._found_needs
+
+    @cached_property
+    def _found_needs(self) -> tuple[Need, ...] | None:
+        # A routing table indexes the same interest at every broker.
+        return None if self.thirds or math.isinf(self.blur_m) else self._needs(self.filter)
 
     def _needs(self, node: Filter) -> tuple[Need, ...] | None:
         match node:

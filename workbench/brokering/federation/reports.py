@@ -17,10 +17,12 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from workbench.brokering.federation.covering import SIMPLE
 from workbench.brokering.federation.interests import Interest, Report
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
 from workbench.brokering.federation.state import Broker, Known, Out
 from workbench.brokering.federation.tables import NONE, Named, Routable
+from workbench.model.pubsub import PUBLICATION
 
 
 def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
@@ -33,7 +35,13 @@ def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
     if before is not None and before.report.number >= report.number:
         return _heard_again(broker, source, before, report)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
-    broker = replace(broker, known={**broker.known, client: Known(report, source)}, unconfirmed=waiting)
+    publishes = any(_is_publication(broker, name) for name in report.state.instances)
+    broker = replace(
+        broker,
+        known=broker.known.changed_by({client: Known(report, source)}),
+        publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
+        unconfirmed=waiting,
+    )
     broker, fetch = _logged(broker, source, report)
     out: Out = []
     told = dict(broker.told)
@@ -53,7 +61,7 @@ def _heard_again(broker: Broker, source: Hashable, before: Known, report: Report
     waiting = any(report.client in clients for clients in broker.unconfirmed.values())
     if (waiting or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
-        known = {**broker.known, report.client: Known(report, source)}
+        known = broker.known.changed_by({report.client: Known(report, source)})
         fresh = {**broker.fresh, report.client: False}
         broker = replace(broker, unconfirmed=left, known=known, fresh=fresh)
         return _resumed(broker, source, report) if before.suspended else (broker, [])
@@ -94,26 +102,35 @@ def retell(
 
     It has what it was told last, if its subscriptions accepted that all the time since.
     """
-    added = list(new)
+    added = NONE.changed_by({s.name: s for s in new})
     told = dict(broker.told.get(neighbour, {}))
     out: Out = []
+    followed = frozenset().union(*{s.thirds for s in added.values() if isinstance(s, Interest)})
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
-        if known.came == neighbour or known.suspended:
+        if known.came == neighbour or known.suspended or not _speaks(broker, report, followed):
             continue
         if last is not None and last.number == report.number and before.accept(report):
             continue
-        if any(s.accepts(report) or (last is not None and s.accepts(last)) for s in added):
+        if added.accept(report) or (last is not None and added.accept(last)):
             out.append(Envelope(broker.name, neighbour, Forward(report)))
             told[client] = report
     return (replace(broker, told={**broker.told, neighbour: told}) if out else broker), out
+
+
+def _speaks(broker: Broker, report: Report, followed: frozenset[str]) -> bool:
+    """Whether a report can concern anybody: it publishes, or somebody follows it as a third party."""
+    return any(_is_publication(broker, name) for name in report.ever) or not followed.isdisjoint(report.ever)
+
+
+def _is_publication(broker: Broker, name: str) -> bool:
+    return broker.world is not None and broker.world.scenario.population(name).role == PUBLICATION
 
 
 def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) -> Broker:
     """Forget of neighbours' clients what no announced subscription accepts: nobody will tell when it changes."""
     gone = []
     for neighbour in neighbours:
-        wanted = broker.announced.get(neighbour, NONE)
         mine = [only] if only is not None else [c for c, k in broker.known.items() if k.came == neighbour]
         gone += [
             c
@@ -121,26 +138,35 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
             if c in broker.known
             and broker.known[c].came == neighbour
             and not broker.known[c].suspended
-            and not wanted.accept(broker.known[c].report)
+            and not _announced(broker, neighbour, broker.known[c].report)
         ]
     if not gone:
         return broker
     fresh = {**broker.fresh, **{c: broker.fresh.get(c, False) for c in gone}}
-    return replace(broker, known={c: k for c, k in broker.known.items() if c not in gone}, fresh=fresh)
+    known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
+    return replace(broker, known=known, publishing=publishing, fresh=fresh)
+
+
+def _announced(broker: Broker, neighbour: str, report: Report) -> bool:
+    """Whether a subscription that accepts a report was announced to a neighbour."""
+    if broker.rules.routing == SIMPLE and not broker.rules.cyclic:
+        return broker.table.wants(report, neighbour)  # all others' are announced, and the table has their index
+    return broker.announced.get(neighbour, NONE).accept(report)
 
 
 def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
     """Clients that are known here no longer: tell those who were told of them."""
     out: Out = []
-    known, told, fresh = dict(broker.known), dict(broker.told), dict(broker.fresh)
-    for client in clients:
-        last = known.pop(client).report
+    gone, told, fresh = list(clients), dict(broker.told), dict(broker.fresh)
+    for client in gone:
+        last = broker.known[client].report
         fresh[client] = False
         for neighbour in sorted(told):
             if client in told[neighbour]:
                 told[neighbour] = {c: r for c, r in told[neighbour].items() if c != client}
                 out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None))))
-    return replace(broker, known=known, told=told, fresh=fresh), out
+    known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
+    return replace(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
 
 
 def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
@@ -148,7 +174,7 @@ def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tu
     cut = [c for c in clients if c in broker.known and broker.known[c].came == source and not broker.known[c].suspended]
     if not cut:
         return broker, []
-    known = {**broker.known, **{c: replace(broker.known[c], suspended=True) for c in cut}}
+    known = broker.known.changed_by({c: replace(broker.known[c], suspended=True) for c in cut})
     out = []
     for neighbour in sorted(broker.told):
         theirs = tuple(c for c in cut if c in broker.told[neighbour])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from workbench.brokering.federation.attributes import Notification
 from workbench.brokering.federation.covering import ROUTING, SIMPLE
 from workbench.brokering.federation.interests import Report, World
+from workbench.brokering.federation.layers import Layered
 from workbench.brokering.federation.messages import Envelope, LocalClient
 from workbench.brokering.federation.tables import Named, Table
 from workbench.errors import ScenarioError, did_you_mean
@@ -65,7 +66,9 @@ class Broker:
     neighbours: frozenset[str] = frozenset()
     rules: Rules = field(default_factory=Rules)
     world: World | None = None
-    clients: Mapping[Hashable, LocalClient] = field(default_factory=dict)
+    clients: Layered[Hashable, LocalClient] = field(default_factory=Layered)
+    providers: Layered[Hashable, LocalClient] = field(default_factory=Layered)
+    """the local clients that said what they can produce"""
     table: Table = field(default_factory=Table)
     announced: Mapping[str, Named] = field(default_factory=dict)
     """what each neighbour has been told of the table"""
@@ -75,13 +78,17 @@ class Broker:
     """in a cyclic overlay: the latest numbers of each origin"""
     recent: Mapping[Hashable, Notification] = field(default_factory=dict)
     """the latest notification of each local provider: the cache of VIII"""
-    known: Mapping[Hashable, Known] = field(default_factory=dict)
+    known: Layered[Hashable, Known] = field(default_factory=Layered)
+    publishing: Layered[Hashable, bool] = field(default_factory=Layered)
+    """the clients known here that publish"""
     told: Mapping[str, Mapping[Hashable, Report]] = field(default_factory=dict)
     """the reports that each neighbour has, as far as they concern it"""
     logs: Mapping[Hashable, tuple[Report, ...]] = field(default_factory=dict)
     """the past of clients, where filters look back"""
-    matching: Mapping[Hashable, Mapping[Hashable, int]] = field(default_factory=dict)
+    matching: Layered[Hashable, Mapping[Hashable, int]] = field(default_factory=Layered)
     """M of the local subscriptions: the publications of each, with their generation"""
+    watching: Layered[Hashable, frozenset[Hashable]] = field(default_factory=Layered)
+    """the local subscriptions that a publication of each client may match now"""
     arriving: Mapping[Hashable, Mapping[Hashable, Mapping[Hashable, int]]] = field(default_factory=dict)
     """clients whose pairs are still on their way, with what they themselves believe"""
     departing: frozenset[Hashable] = frozenset()

@@ -30,11 +30,12 @@ Departure, the slips of the paper:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from workbench.brokering.federation.index import Entries, Need
+from workbench.brokering.federation.layers import Layered
 
 
 class Routable(Protocol):
@@ -78,11 +79,13 @@ class Table:
     {}
     """
 
-    by_destination: Mapping[Hashable, Named] = field(default_factory=dict)
+    by_destination: Layered[Hashable, Named] = field(default_factory=Layered)
     together: Entries[tuple[Hashable, Hashable]] = field(default_factory=Entries, compare=False)
     """the entries of all destinations that have few, by destination and name"""
     many: frozenset[Hashable] = field(default=frozenset(), compare=False)
     """the destinations that have many"""
+    where: Layered[Hashable, tuple[Hashable, ...]] = field(default_factory=Layered, compare=False)
+    """the destinations of each subscription, by name"""
 
     def with_(self, subscriptions: Iterable[Routable], destination: Hashable) -> Table:
         """T_B ∪ {(σ, D) | σ ∈ ς}; a newer version of σ takes the place of the older one."""
@@ -102,9 +105,9 @@ class Table:
         if not new and not gone:
             return self
         after = before.changed_by(new, gone)
-        by_destination = {**self.by_destination, destination: after}
-        if not after:
-            del by_destination[destination]
+        by_destination = self.by_destination.changed_by(
+            {destination: after} if after else {}, () if after else [destination]
+        )
         was_many, is_many = destination in self.many, len(after) > FEW
         shared = {} if is_many else (after if was_many else new)
         left = () if was_many else (before if is_many else gone)
@@ -112,7 +115,16 @@ class Table:
             {(destination, name): s for name, s in shared.items()}, [(destination, name) for name in left]
         )
         many = self.many | {destination} if is_many else self.many - {destination}
-        return Table(by_destination, together, many)
+        return Table(by_destination, together, many, self._whereabouts(destination, new, gone))
+
+    def _whereabouts(
+        self, destination: Hashable, new: Iterable[Hashable], gone: Iterable[Hashable]
+    ) -> Layered[Hashable, tuple[Hashable, ...]]:
+        alone = (destination,)
+        left = {n: tuple(d for d in self.where[n] if d != destination) for n in gone}
+        come = {n: self.where.get(n, ()) for n in new}
+        come = {n: (*d, destination) if d and destination not in d else d or alone for n, d in come.items()}
+        return self.where.changed_by({**{n: d for n, d in left.items() if d}, **come}, [n for n in left if not left[n]])
 
     def of(self, destination: Hashable) -> Named:
         """T^D, by name."""
@@ -124,15 +136,31 @@ class Table:
         found |= {d for d in self.many if d != but and self.of(d).accept(item)}
         return found - {but}
 
+    def wants(self, item: object, but: Hashable) -> bool:
+        """Whether a destination but this one wants an item: whether Γ_B(ν) is not empty."""
+        return any(d != but and self.of(d).accept(item) for d in self.many) or any(
+            d != but for d, _ in self.together.accepting(item)
+        )
+
+    def accepting(self, item: object, but: Collection[Hashable]) -> Iterator[tuple[Hashable, Hashable]]:
+        """The entries that accept an item, by destination and name; some destinations may be left out."""
+        yield from self.together.accepting(item)
+        for destination in self.many.difference(but):
+            yield from ((destination, name) for name in self.of(destination).accepting(item))
+
+    def unplaced(self, but: Collection[Hashable]) -> Iterator[Routable]:
+        """The subscriptions that no index helps to find; some destinations may be left out."""
+        yield from self.together.unplaced()
+        for destination in self.many.difference(but):
+            yield from self.of(destination).unplaced()
+
     def beyond(self, neighbour: Hashable, names: Iterable[Hashable] | None = None) -> dict[Hashable, Routable]:
         """What a neighbour is to be told: the subscriptions of all other destinations, the newest of each name."""
         found: dict[Hashable, Routable] = {}
-        only = None if names is None else set(names)
-        for destination, held in self.by_destination.items():
-            if destination != neighbour:
-                for name in held if only is None else held.keys() & only:
-                    if name not in found or found[name].version < held[name].version:
-                        found[name] = held[name]
+        for name in self.where if names is None else names:
+            held = [self.by_destination[d][name] for d in self.where.get(name, ()) if d != neighbour]
+            if held:
+                found[name] = max(held, key=lambda s: s.version)
         return found
 
     def __iter__(self) -> Iterator[tuple[Routable, Hashable]]:
