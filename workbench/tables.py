@@ -43,6 +43,7 @@ ENDED = ("unmatch", "publication_removed", "subscription_removed")
 OPERATIONS = ("add", "update", "remove")
 KEYS = {"fixes": "mobile", "places": "place"}
 COORDINATES = {PLANAR: ("x", "y"), WGS84: ("lon", "lat")}
+_SHAPES = ("Point", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
 _ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
 
 
@@ -352,17 +353,17 @@ def geometry_of(value: Any) -> Any:
         text = value.strip()
         value = shapely.from_geojson(text) if text.startswith("{") else shapely.from_wkt(text)
     if getattr(value, "geom_type", "") in ("Polygon", "MultiPolygon") and not value.is_valid:
-        return _mended(value)
+        warnings.warn(f"an area was mended: {shapely.is_valid_reason(value)}", stacklevel=2)
+        return mended(value)
     return value
 
 
-def _mended(area: Any) -> Any:
-    """The valid area that covers the same points, which real data often need; a warning says why."""
+def mended(area: Any) -> Any:
+    """The valid area that covers the same points, which real data often need."""
     parts = shapely.get_parts(shapely.make_valid(area))
     pieces = [p for part in parts for p in shapely.get_parts(part) if p.geom_type == "Polygon"]
     if not pieces:
         return area  # nothing of an area is left; refused where it is used
-    warnings.warn(f"an area was mended: {shapely.is_valid_reason(area)}", stacklevel=3)
     return shapely.MultiPolygon(pieces) if len(pieces) > 1 else pieces[0]
 
 
@@ -487,7 +488,10 @@ def _on_the_globe(shapes: np.ndarray) -> bool:
 
 def _shape_of(cell: Any, name: Any, table: str) -> Any:
     try:
-        return None if is_null(cell) else geometry_of(cell)
+        found = None if is_null(cell) else geometry_of(cell)
+        if found is not None and (found.is_empty or found.geom_type not in _SHAPES):
+            raise ValueError(f"{found.geom_type}{' EMPTY' * found.is_empty}; expected {', '.join(_SHAPES)}")
+        return found
     except (ValueError, shapely.errors.ShapelyError) as error:
         raise DataError(f"{table}: the geometry of {name!r} cannot be used: {error}") from None
 

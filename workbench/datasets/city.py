@@ -12,6 +12,7 @@ chunks, buckets, cores or engines.
 * tourists walk from room to room of a museum, drink coffee, and return to their hotel;
 * cars drive all day; fuel falls with the way driven and is refilled at the nearest station below the driver's own
   level;
+* taxis wait for a fare, drive it where it wants to go, mostly not far, and wait there for the next one;
 * buses run in loops on their lines, and wait at stops;
 * the highway runs along the south from A to B; between the two a jam builds and clears each morning.
 
@@ -47,11 +48,14 @@ DAY_S = 86_400
 CHUNK_ROWS = 1 << 20
 HIGHWAY_INTERVAL_S = 5
 TANK_L, LITRES_PER_M = 45.0, 8.0e-5
-KINDS = {"b": "bus", "c": "car", "h": "highway", "p": "person", "t": "tourist"}
+KINDS = {"b": "bus", "c": "car", "h": "highway", "p": "person", "t": "tourist", "x": "taxi"}
 ACTIVITIES = ("home", "travel", "work", "lunch", "shop", "museum", "coffee", "refuel", "parked", "drive", "waiting")
 JAM_H = (7.25, 8.0, 9.0, 10.0)
 """When the jam begins to build, is full, begins to clear, and is gone: hours of the day."""
 FREE_MPS, JAM_MPS = 30.0, 6.0
+RIDES, WAIT_S, RIDE_M, RETURNS = 150, 150.0, 2_500.0, 0.1
+"""A taxi's rides in a day at most, its mean wait before one, how far they go on average, and how often they lead back
+to its rank."""
 BRANDS = ("Arda", "Borealis", "Cygnus", "Delta")
 _NAMES = {
     "coffee": ("Bean", "Crema", "Filter", "Grind", "Roast", "Steam"),
@@ -116,6 +120,7 @@ class City:
     cars: int = 50
     buses: int = 8
     highway: int = 100
+    taxis: int = 0
     days: int = 1
     size_m: float = 6_000.0
     block_m: float = 200.0
@@ -136,7 +141,7 @@ class City:
     def __post_init__(self) -> None:
         faults = [
             f"{n}={getattr(self, n)}: expected 0 or more"
-            for n in ("people", "tourists", "cars", "buses", "highway", "noise_m", "outages")
+            for n in ("people", "tourists", "cars", "buses", "highway", "taxis", "noise_m", "outages")
             if getattr(self, n) < 0
         ]
         faults += [
@@ -316,7 +321,8 @@ class City:
 
     def mobile_ids(self) -> list[str]:
         """The ids of all mobiles: a letter for the kind and a number, sorted."""
-        counts = {"b": self.buses, "c": self.cars, "h": self.highway * self.days, "p": self.people, "t": self.tourists}
+        counts = {"b": self.buses, "c": self.cars, "h": self.highway * self.days, "p": self.people}
+        counts |= {"t": self.tourists, "x": self.taxis}
         return [f"{letter}{i:07d}" for letter, count in counts.items() for i in range(count)]
 
     def _refuel_level(self, ids: np.ndarray) -> np.ndarray:
@@ -505,6 +511,27 @@ class City:
             plan.mark("parked")
         return plan
 
+    def _taxis(self, ids: np.ndarray) -> _Plan:
+        none = np.full(len(ids), np.nan)
+        rank = self._doors("taxi rank", ids)
+        plan = _Plan(np.zeros(len(ids)), *rank, none, "parked", "drive")
+        for day in range(self.days):
+            plan.wait_until(self._at(7.0, 1.5, "shift", ids, day))
+            for ride in range(RIDES):
+                draws = ("fare", "way", "direction", "traffic", "returns")
+                u, v, w, s, r = (uniform(self.seed, f"{draw} {ride}", ids, day) for draw in draws)
+                runs = plan.t < day * DAY_S + _h(23)
+                plan.mark(np.where(runs, ACTIVITIES.index("waiting"), ACTIVITIES.index("parked")).astype(np.int8))
+                plan.wait_until(plan.t + np.where(runs, -WAIT_S * np.log1p(-u), 0.0))
+                way, angle = -RIDE_M * np.log1p(-v), 2 * np.pi * w
+                goal = []
+                for at, turn, back in ((plan.x, np.cos(angle), rank[0]), (plan.y, np.sin(angle), rank[1])):
+                    there = np.where(r < RETURNS, back, np.clip(at + way * turn, 0.0, self.size_m))
+                    goal.append(np.where(runs, there, at))
+                self._leg(plan, f"ride {day} {ride}", ids, goal[0], goal[1], 4 + 9 * s)
+            plan.mark("parked")
+        return plan
+
     def jam(self, t: np.ndarray) -> np.ndarray:
         """How full the jam is at seconds of the day, 0 to 1.
 
@@ -561,9 +588,11 @@ class City:
         return row, np.repeat(first, count) + k * step
 
     def _samples(self, letter: str, ids: np.ndarray, true: bool) -> pa.Table:
-        plan = {"p": self._people, "t": self._tourists, "c": self._cars, "b": self._buses, "h": self._highway}[letter](
-            ids
-        )
+        plans = {
+            "b": self._buses, "c": self._cars, "h": self._highway, "p": self._people, "t": self._tourists,
+            "x": self._taxis,
+        }  # fmt: skip
+        plan = plans[letter](ids)
         t, x, y, fuel, what = plan.arrays()
         row, s = self._sample_times(letter, ids, t)
         # all mobiles at once: instants are shifted so that those of a later row are larger; whole milliseconds, so that

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from workbench.datasets.frames import as_pandas
 from workbench.datasets.layout import Fixes, is_ingested, open_fixes
-from workbench.datasets.preparing import _Tracks
+from workbench.datasets.preparing import Tracks
 from workbench.datasets.quality import Report, coordinates_of
 from workbench.errors import DataError
 
@@ -185,7 +185,7 @@ def _described(
     for table in tables:
         if not len(table):
             continue
-        tracks = _Tracks(table, tick_s)
+        tracks = Tracks(table, tick_s)
         steps.add(tracks.step_s()[~tracks.first])
         sizes.append(tracks.ends - tracks.starts)
         low, high = table["t"].min(), table["t"].max()

@@ -40,6 +40,7 @@ from workbench.datasets.layout import Fixes, type_of
 from workbench.datasets.quality import ROW, Report, count_reasons, gate
 from workbench.datasets.times import Clock, read_times
 from workbench.errors import DataError, did_you_mean, raise_all
+from workbench.tables import mended
 
 WGS84 = "EPSG:4326"
 IDS = (
@@ -232,7 +233,6 @@ def _points(frame: pd.DataFrame, crs: str | None, target: str | None) -> tuple[p
 
 def _shapes(frame: pd.DataFrame, crs: Any, target: Any, notes: list[str]) -> tuple[pd.DataFrame, dict[str, int]]:
     import geopandas
-    import shapely
 
     if not isinstance(frame, geopandas.GeoDataFrame):
         frame = geopandas.GeoDataFrame(
@@ -252,7 +252,7 @@ def _shapes(frame: pd.DataFrame, crs: Any, target: Any, notes: list[str]) -> tup
     frame = frame[usable]
     wrong = ~frame.geometry.is_valid & frame.geometry.notna()
     if wrong.any():
-        frame.loc[wrong, "geometry"] = shapely.make_valid(frame.geometry[wrong].to_numpy())
+        frame.loc[wrong, "geometry"] = [mended(area) for area in frame.geometry[wrong]]
         notes.append(f"{int(wrong.sum())} areas crossed themselves and were repaired")
     if len(frame) and (frame.geometry.geom_type == "Point").all():
         axes = ("lon", "lat") if target == WGS84 else ("x", "y")

@@ -34,7 +34,7 @@ from workbench.geometry import EARTH_RADIUS_M
 Step = Callable[[pd.DataFrame], pd.DataFrame]
 
 
-class _Tracks:
+class Tracks:
     """Sorted fixes with their arrays: where each mobile begins, seconds, coordinates."""
 
     def __init__(self, fixes: pd.DataFrame, tick_s: float = 1.0) -> None:
@@ -110,7 +110,7 @@ def trips(
     A gap is longer than `max_gap_s`, a jump farther than `max_jump_m`. Where the fixes have a column `stop` (see
     `stops`), fixes in a stop belong to no trip, and the next one begins a new trip.
     """
-    tracks = _Tracks(fixes, tick_s)
+    tracks = Tracks(fixes, tick_s)
     begins = tracks.first | (tracks.step_s() > max_gap_s)
     if max_jump_m is not None:
         tracks.need_place()
@@ -166,7 +166,7 @@ def stops(
     >>> stops(walk, max_diameter_m=3, min_duration_s=2)["stop"].tolist()
     [<NA>, <NA>, 1, 1, 1, <NA>]
     """
-    tracks = _Tracks(fixes, tick_s)
+    tracks = Tracks(fixes, tick_s)
     tracks.need_place()
     x, y = tracks.place[:2]
     scale = np.ones(len(x))
@@ -216,7 +216,7 @@ def resample(
     """
     if how not in ("step", "linear"):
         raise DataError(f"how={how!r}: expected 'step' or 'linear'")
-    tracks = _Tracks(fixes, tick_s)
+    tracks = Tracks(fixes, tick_s)
     every = round(interval_s / tracks.tick_s)
     if every < 1:
         raise DataError(f"interval_s={interval_s} is shorter than one tick ({tracks.tick_s} s)")
@@ -262,14 +262,14 @@ def clip(
     between their fixes: each visit begins and ends where the line crosses the border, with the time of the crossing
     (to the tick), and a visit may hold no original fix.
     """
-    tracks = _Tracks(fixes, tick_s)
+    tracks = Tracks(fixes, tick_s)
     frame = tracks.frame
     inside = np.ones(len(frame), bool)
     for bound, wrong in ((start, np.less), (end, np.greater)):
         if bound is not None:
             inside &= ~wrong(tracks.ticks, _bound(bound, frame["t"]))
     if interpolate and area is not None:
-        return _clip_lines(_Tracks(frame[inside], tick_s), area)
+        return _clip_lines(Tracks(frame[inside], tick_s), area)
     if area is not None:
         import shapely
 
@@ -296,13 +296,13 @@ def _bound(value: Any, t: pd.Series) -> int:
     )
 
 
-def _numbered(frame: pd.DataFrame, begins: np.ndarray, tracks: _Tracks) -> pd.DataFrame:
+def _numbered(frame: pd.DataFrame, begins: np.ndarray, tracks: Tracks) -> pd.DataFrame:
     count = np.cumsum(begins)
     before = np.where(tracks.starts > 0, count[np.maximum(tracks.starts - 1, 0)], 0) if len(count) else count
     return frame.assign(visit=(count - before[tracks.track]) if len(count) else count)
 
 
-def _clip_lines(tracks: _Tracks, area: Any) -> pd.DataFrame:
+def _clip_lines(tracks: Tracks, area: Any) -> pd.DataFrame:
     import shapely
 
     tracks.need_place()
@@ -342,7 +342,7 @@ def _clip_lines(tracks: _Tracks, area: Any) -> pd.DataFrame:
     return _visits(tracks, begin, finish)
 
 
-def _visits(tracks: _Tracks, begin: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
+def _visits(tracks: Tracks, begin: np.ndarray, finish: np.ndarray) -> pd.DataFrame:
     """The fixes at the ends of the stretches `begin..finish` (row number and share of the way to the next), and
     between."""
     spots = [

@@ -7,6 +7,7 @@ notebook, says in words what it shows (its `repr`), and is written with `Picture
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -336,3 +337,45 @@ def _shape(ax: Axes, shape: Any, colour: str, name: str) -> None:
     else:
         skeleton = shape.skeleton
         _outline(ax, skeleton.buffer(shape.radius_m, 64) if shape.radius_m else skeleton, colour, label=plain(name))
+
+
+# -- distributions ----------------------------------------------------------------------------------------------
+
+
+def distributions(compared: Mapping[str, Any], labels: Mapping[str, str], title: str = "") -> Picture:
+    """Several data sets side by side, a panel for each measure of theirs: the share of values above each value.
+
+    compared: for each data set an object with an array for each measure; labels: for each measure its axis, with the
+    unit. Values are drawn on logarithmic axes, where the tails can be seen.
+    """
+    picture = Picture(figsize=(3.2 * len(labels), 3.4), layout="constrained")
+    for ax, (measure, label) in zip(picture.subplots(1, len(labels), squeeze=False)[0], labels.items(), strict=True):
+        for (name, one), colour, line in zip(compared.items(), CATEGORIES, ("-", "--", ":", "-."), strict=False):
+            values = np.sort(np.asarray(getattr(one, measure), float))
+            values = values[values > 0]
+            above = 1.0 - np.arange(len(values)) / max(1, len(values))
+            # closer and closer towards the end, where a logarithmic axis shows each single value
+            some = np.unique(len(values) - np.geomspace(1, max(1, len(values)), 400).astype(int))[: len(values)]
+            ax.plot(values[some], above[some], line, color=colour, label=name)
+        ax.set(xscale="log", yscale="log", xlabel=label)
+        ax.grid(alpha=0.3)
+    picture.axes[0].set_ylabel("share of values above")
+    picture.axes[0].legend(loc="lower left", fontsize=8)
+    picture.suptitle(title, fontsize=11)
+    picture.says = f"{' and '.join(compared)}: how {', '.join(labels.values())} are distributed"
+    return picture
+
+
+def ranks(compared: Mapping[str, Any], measure: str, label: str, title: str = "") -> Picture:
+    """Several data sets side by side by rank: a value for the first, the second, and so on."""
+    picture = Picture(figsize=(5.0, 3.2), layout="constrained")
+    ax = picture.subplots()
+    for (name, one), colour, mark in zip(compared.items(), CATEGORIES, "osv^", strict=False):
+        values = np.asarray(getattr(one, measure), float)
+        ax.plot(np.arange(1, len(values) + 1), values, mark + "-", color=colour, label=name)
+    ax.set(xlabel="rank", ylabel=label, title=title, ylim=(0, None))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.grid(alpha=0.3)
+    ax.legend()
+    picture.says = f"{' and '.join(compared)}: {label} by rank"
+    return picture
