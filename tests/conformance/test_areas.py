@@ -43,7 +43,7 @@ def test_slabs_say_what_all_edges_say(seed: int) -> None:
     points += [draw.choice(vertices) for _ in range(10)] + [(draw.uniform(-1, 7), draw.choice(vertices)[1])]
     for c, shape in enumerate(made):
         for x, y in points:
-            assert kernels.in_area(x, y, slabs, c) == geometry.point_in_polygon(x, y, *shape.chains)
+            assert kernels.in_area(x, y, c, *slabs) == geometry.point_in_polygon(x, y, *shape.chains)
 
 
 @pytest.mark.parametrize("tall", [1e-310, 1e305])
@@ -52,7 +52,7 @@ def test_areas_too_flat_or_too_tall_to_be_divided(tall: float) -> None:
     slabs = extents.chains_of([shape])[-1]
     for x in (-1.0, 0.0, 1.0, 3.0):
         for y in (-1.0, 0.0, tall / 2, tall):
-            assert kernels.in_area(x, y, slabs, 0) == geometry.point_in_polygon(x, y, *shape.chains)
+            assert kernels.in_area(x, y, 0, *slabs) == geometry.point_in_polygon(x, y, *shape.chains)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -30,6 +30,7 @@ from workbench.engines import candidates, kernels
 from workbench.engines.compiling import compiled
 from workbench.engines.extents import Positions
 from workbench.engines.kernels import (
+    area_holds,
     geodesic_distance_m,
     geodesic_edges_haversine,
     haversine,
@@ -179,7 +180,7 @@ def _area_and_cell(s, j, x_low, x_high, y_low, y_high):  # type: ignore[no-untyp
             if _edge_touches(s.xs[v], s.ys[v], s.xs[v + 1], s.ys[v + 1], x_low, x_high, y_low, y_high):
                 return 1
     middle_x, middle_y = (x_low + x_high) / 2, (y_low + y_high) / 2
-    return 2 if in_area(middle_x, middle_y, s.slabs, c) else 0
+    return 2 if area_holds(s, j, middle_x, middle_y) else 0
 
 
 @compiled
@@ -250,7 +251,8 @@ def crossings(  # type: ignore[no-untyped-def]
     offsets, item, whole = grid.offsets, grid.item, grid.whole
     x0, y0, ax, ay, columns, rows = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
     kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
-    xs, ys, rings, first, slabs = s.xs, s.ys, s.rings, s.first, s.slabs
+    xs, ys, rings, first = s.xs, s.ys, s.rings, s.first
+    low_y, high_y, height, slab, slab_offsets, edges = s.slabs
     for r in range(len(t)):
         m = mobile[r] - base
         if m % shares != share:
@@ -286,7 +288,7 @@ def crossings(  # type: ignore[no-untyped-def]
                         continue
                 else:
                     c = chain[j]
-                    if not (kind[j] == 2 and in_area(px, py, slabs, c)):
+                    if not (kind[j] == 2 and in_area(px, py, c, low_y, high_y, height, slab, slab_offsets, edges)):
                         if kind[j] == 2 and totals[j] == 0.0:
                             continue
                         if geodesic:

@@ -75,17 +75,16 @@ def _edges_haversine(a, i, b, j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def in_area(px, py, slabs, c):  # type: ignore[no-untyped-def]
-    """What `geometry.point_in_polygon` says of skeleton c, from the edges of p's slab alone."""
-    if not slabs.low[c] <= py <= slabs.high[c]:
+def in_area(px, py, c, low, high, height, first, offsets, edges):  # type: ignore[no-untyped-def]
+    """What `geometry.point_in_polygon` says of skeleton c, from the edges of p's slab alone; see `Slabs`."""
+    if not low[c] <= py <= high[c]:
         return False
-    slab = slabs.first[c]
-    last = slabs.first[c + 1] - 1
+    slab = first[c]
+    last = first[c + 1] - 1
     if slab < last:
-        slab = min(slab + int((py - slabs.low[c]) / slabs.height[c]), last)
+        slab = min(slab + int((py - low[c]) / height[c]), last)
     inside = False
-    edges = slabs.edges
-    for e in range(slabs.offsets[slab], slabs.offsets[slab + 1]):
+    for e in range(offsets[slab], offsets[slab + 1]):
         crossed = crossing(edges[e, 0], edges[e, 1], edges[e, 2], edges[e, 3], px, py)
         if crossed == 2:
             return True
@@ -95,8 +94,15 @@ def in_area(px, py, slabs, c):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def area_holds(s, i, px, py):  # type: ignore[no-untyped-def]
+    """Whether a point lies in one of many areas."""
+    low, high, height, first, offsets, edges = s.slabs
+    return in_area(px, py, s.chain[i], low, high, height, first, offsets, edges)
+
+
+@compiled
 def _inside(a, i, b, j):  # type: ignore[no-untyped-def]
-    return in_area(b.x[j], b.y[j], a.slabs, a.chain[i])
+    return area_holds(a, i, b.x[j], b.y[j])
 
 
 @compiled
@@ -210,10 +216,14 @@ def within(a, ia, b, ib, reach, geodesic):  # type: ignore[no-untyped-def]
     said = np.empty(len(ia), np.int8)
     ak, ax, ay, az, ar = a.kind, a.x, a.y, a.z, a.radius
     bk, bx, by, bz, br = b.kind, b.x, b.y, b.z, b.radius
+    ac = a.chain
+    low, high, height, first, offsets, edges = a.slabs
     for n in range(len(ia)):
         i, j = ia[n], ib[n]
-        # Two points, the common case, need none of the structure around them.
-        if ak[i] != 0 or bk[j] != 0:
+        # Two points, or an area and a point, the common cases, need none of the structure around them.
+        if ak[i] == 2 and bk[j] == 0 and reach + (ar[i] + br[j]) == 0.0:
+            said[n] = in_area(bx[j], by[j], ac[i], low, high, height, first, offsets, edges)
+        elif ak[i] != 0 or bk[j] != 0:
             said[n] = _within(a, i, b, j, reach, geodesic)
         elif geodesic:
             said[n] = geodesic_within(ax[i], ay[i], bx[j], by[j], reach + (ar[i] + br[j]))
@@ -228,9 +238,13 @@ def encloses(outer, io, inner, ii, geodesic):  # type: ignore[no-untyped-def]
     said = np.empty(len(io), np.int8)
     ak, ax, ay, az, ar = outer.kind, outer.x, outer.y, outer.z, outer.radius
     bk, bx, by, bz, br = inner.kind, inner.x, inner.y, inner.z, inner.radius
+    ac = outer.chain
+    low, high, height, first, offsets, edges = outer.slabs
     for n in range(len(io)):
         i, j = io[n], ii[n]
-        if ak[i] != 0 or bk[j] != 0:
+        if ak[i] == 2 and bk[j] == 0 and ar[i] == 0.0 and br[j] == 0.0:
+            said[n] = in_area(bx[j], by[j], ac[i], low, high, height, first, offsets, edges)
+        elif ak[i] != 0 or bk[j] != 0:
             said[n] = _encloses(outer, i, inner, j, geodesic)
         elif geodesic:
             said[n] = geodesic_within(ax[i], ay[i], bx[j], by[j], ar[i] - br[j])
