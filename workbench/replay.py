@@ -228,9 +228,9 @@ def replay(
 
 def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:
     """From files to timelines without a table in between, where the scenario and the data allow it."""
-    from workbench.engines import direct
+    from workbench.engines import direct, nearest
 
-    found = direct.run(scenario, fixes, places, zone, until)
+    found = direct.run(scenario, fixes, places, zone, until) or nearest.run(scenario, fixes, places, zone, until)
     if found is None:
         return None
     notifications = tables.notifications_frame(found.timelines)

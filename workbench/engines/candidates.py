@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from workbench.engines import kernels
+from workbench.engines import approaching, kernels
 from workbench.engines.extents import Positions
 from workbench.engines.intervals import FOREVER
 from workbench.engines.streams import Stream
@@ -22,6 +22,8 @@ from workbench.model.relations import Containment, Enclosure, Fuzzy, Overlap, Re
 from workbench.model.spaces import Position, Space
 
 VERSIONS_AT_ONCE = 2_000_000
+MOVING_AT_ONCE = 16_000_000
+"""of which few meet, while the other side is looked at anew each time"""
 MOVING = 4
 """A side with more versions a client than this moves."""
 
@@ -80,7 +82,7 @@ def meetings(
         for stream, column, known, far in ((first, one, asked, 0.0), (second, two, also, reach))
     ]
     if all(len(chosen) for _, chosen, _, _ in sides):
-        return _met(sides, metric, until)
+        return _approached(sides, reach, metric, until) or _met(sides, metric, until)
     return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
@@ -111,13 +113,36 @@ def parts(
     """The versions of two streams, the longer one some whole clients at a time."""
     turned = len(second.start) > len(first.start)
     long, asked = (second, also) if turned else (first, valid)
-    turn = np.flatnonzero(np.diff(long.offsets[1:] // VERSIONS_AT_ONCE)) + 1
+    moving = all(len(stream.start) > MOVING * stream.clients for stream in (first, second))
+    at_once = MOVING_AT_ONCE if moving else VERSIONS_AT_ONCE
+    turn = np.flatnonzero(np.diff(long.offsets[1:] // at_once)) + 1
     bounds = [0, *long.offsets[turn], len(long.start)]
     for low, high in pairwise(bounds):
         part = asked.copy()
         part[:low] = False
         part[high:] = False
         yield (valid, part) if turned else (part, also)
+
+
+def _approached(
+    sides: list, reach: float, metric: str, until: int  # type: ignore[type-arg]
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The meetings of two sides of points that both move; None for others."""
+    begin, length = _slices(sides, until)
+    if length > until - begin or any((c.shapes.kind[chosen] != kernels.POINT).any() for _, chosen, c, _ in sides):
+        return None
+    one, two = (_points(stream, column.shapes, chosen) for stream, chosen, column, _ in sides)
+    cells = approaching.cells_of(one, two, reach, metric, begin, length, until)
+    if cells is None:
+        return None
+    apart = sides[0][0].population.table == sides[1][0].population.table
+    i, j = approaching.approach(one, two, cells, reach, apart, metric)
+    return sides[0][1][i], sides[1][1][j]
+
+
+def _points(stream: Stream, s: kernels.Shapes, chosen: np.ndarray) -> approaching.Points:
+    when = (stream.start[chosen], stream.end[chosen], stream.owner[chosen])
+    return approaching.Points(s.x[chosen], s.y[chosen], s.z[chosen], s.radius[chosen], *when)
 
 
 def _met(sides: list, metric: str, until: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
@@ -160,7 +185,7 @@ def _slices(sides: list, until: int) -> tuple[int, int]:  # type: ignore[type-ar
     if any(len(chosen) <= MOVING * stream.clients for stream, chosen, _, _ in sides):
         return begin, whole
     versions = min(len(chosen) / stream.clients for stream, chosen, _, _ in sides)
-    return begin, max(1, int(whole / min(versions, 2048.0)))
+    return begin, max(1, math.ceil(whole / min(versions, 2048.0)))
 
 
 def _sliced(

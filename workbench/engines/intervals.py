@@ -9,6 +9,7 @@ a set is a list of intervals ``[start, end)`` of ticks, in order, apart from eac
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -209,8 +210,21 @@ def merged(lane: np.ndarray, start: np.ndarray, end: np.ndarray, lanes: int) -> 
     >>> merged(np.array([0, 0, 1]), np.array([5, 1, 1]), np.array([7, 5, 2]), 2).end.tolist()
     [7, 2]
     """
-    order = np.lexsort((start, lane))
+    order = ordered(lane, start)
     return Sets(*_merged(lane[order].astype(np.int64), start[order], end[order], lanes))
+
+
+def ordered(*keys: np.ndarray) -> np.ndarray:
+    """The order by several keys, the first one first; as one number where that fits, which is several times faster."""
+    if not len(keys[0]):
+        return np.empty(0, np.int64)
+    spans = [int(key.max()) - int(key.min()) + 1 for key in keys]
+    if math.prod(spans) >= 2**62:
+        return np.lexsort(keys[::-1])
+    whole = np.zeros(len(keys[0]), np.int64)
+    for key, span in zip(keys, spans, strict=True):
+        whole = whole * span + (key - key.min())
+    return np.argsort(whole)
 
 
 def together(sets: Sets, lanes: np.ndarray, count: int) -> Visits:

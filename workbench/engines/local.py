@@ -12,7 +12,7 @@ Histories of third parties come from the same index, once for each client of the
 
 from __future__ import annotations
 
-import math
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,28 +21,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.engines import candidates, extents, intervals, kernels, relating
+from workbench.engines import candidates, extents, intervals, kernels, relating, sites
+from workbench.engines.driving import Driver, covers, enough, widest
+from workbench.engines.extents import Positions
 from workbench.engines.intervals import Sets, Visits
 from workbench.engines.lowering import (
     Evaluation,
     Lanes,
     Ref,
     View,
-    is_timeless,
     lanes_of_meetings,
     lanes_of_pairs,
     lanes_of_side,
     within,
 )
 from workbench.engines.streams import Stream, streams
+from workbench.geometry import WGS84
 from workbench.model.clock import Clock
 from workbench.model.filters import And, Everything, Filter, Held, Match, Or
 from workbench.model.filters import Regions as Named
 from workbench.model.pubsub import PUBLICATION, SUBSCRIPTION, Population
 from workbench.model.relations import Nearest
+from workbench.model.spaces import Position
 from workbench.tables import Inputs
 
 VERSIONS_AT_ONCE = 4_000_000
+MOST = 32
+"""neighbours that are kept at hand"""
 Filters = dict[str, tuple[Filter, list[View]]]
 """by role: a filter, and the choices of regions that it has"""
 Lines = tuple[np.ndarray, ...]
@@ -211,6 +216,11 @@ class Local:
         width = self.stream(right[0]).clients
         if mine < 0:
             return np.empty(0, np.int64), intervals.nothing(0)
+        still = self._still(match, left, [(*piece[1:], piece[0].region) for piece in pieces])
+        if still is not None:
+            kept = still[(still[:, 0] >= mine) & (still[:, 0] < mine + width)]
+            keys, lane = np.unique(kept[:, 1] * width + kept[:, 0] - mine, return_inverse=True)
+            return keys, intervals.merged(lane, kept[:, 2].copy(), kept[:, 3].copy(), len(keys))
         for client in range(one.clients):
             parts = []
             for source, stream, ok, first in pieces:
@@ -238,6 +248,57 @@ class Local:
         key, start, end = (np.concatenate([np.empty(0, np.int64), *(f[k] for f in found)]) for k in range(3))
         keys, lane = np.unique(key, return_inverse=True)
         return keys, intervals.merged(lane, start, end, len(keys))
+
+
+    def _still(
+        self, match: Match, left: tuple[str, str], sources: list[tuple[Stream, np.ndarray, int, str]]
+    ) -> np.ndarray | None:
+        """When which third parties are nearest, where those are points that never change; None where they are not.
+
+        Rows of the number of the third party, the client who looks, from, to.
+        """
+        assert isinstance(match.relation, Nearest)
+        one, (dimension, kind), *more = self.stream(left[0]), *match.space.dimensions
+        if more or not isinstance(kind, Position) or self.data.scenario.visibility or match.relation.k > MOST:
+            return None
+        own = np.full(one.clients, -1, np.int64)
+        found, listed = [], [(one, left[1])] + [(stream, region) for stream, _, _, region in sources]
+        for n, (stream, region) in enumerate(listed):
+            regions = stream.regions[region]
+            column = regions.columns.get(dimension)
+            valid = regions.valid_in(match.space)
+            if n:
+                _, ok, first, _ = sources[n - 1]
+                valid &= ok
+                if stream.population.table == one.population.table:
+                    if own.max(initial=-1) >= 0:
+                        return None
+                    own = np.arange(one.clients) + first
+                if len(stream.start) and not (
+                    (np.diff(stream.offsets) <= 1).all()
+                    and stream.end.min() >= intervals.FOREVER
+                    and stream.start.max() <= one.start.min(initial=intervals.FOREVER)
+                ):
+                    return None
+            if not isinstance(column, Positions) or regions.space.type_of(dimension) != kind:
+                return None
+            s = column.shapes
+            if (s.kind[valid] != kernels.POINT).any() or (s.radius[valid] != 0.0).any():
+                return None
+            found.append((s, valid, stream.owner + (sources[n - 1][2] if n else 0)))
+        geodesic = self.data.metric == WGS84
+        across = np.concatenate([s.x[valid] for s, valid, _ in found])
+        if geodesic and len(across) and np.ptp(across) > 180.0:
+            return None
+        x, y, z = (np.concatenate([getattr(s, name)[valid] for s, valid, _ in found[1:]]) for name in "xyz")
+        slot = np.concatenate([slots[valid] for _, valid, slots in found[1:]])
+        mine, valid, _ = found[0]
+        if not len(slot):
+            return np.empty((0, 4), np.int64)
+        return sites.found_by(
+            one.offsets, one.start, one.end, valid, mine.x, mine.y, mine.z, own, match.relation.k,
+            sites.sites_of(x, y, z, slot), geodesic, os.cpu_count() or 1,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -297,22 +358,14 @@ class Sides:
                 return None if near is None else (self._turned(near, left), repr(node))
         return None
 
-    def driver(self, node: Filter, view: View) -> Match | None:
-        """A match that has to hold for the filter to hold, and whose meetings an index can tell one by one."""
-        if isinstance(node, And):
-            return next((found for part in node.parts if (found := self.driver(part, view)) is not None), None)
-        if not isinstance(node, Match) or node.third is not None:
-            return None
-        left, right = view.ref(node.left), view.ref(node.right)
-        if left.role == right.role:
-            return None
-        asked = self.local.placed(node, self.of(left), self.of(right))
-        if asked is None or len(candidates.anywhere(*asked[:3])) or len(candidates.anywhere(*asked[3:6])):
-            return None
-        return node
+    def indexed(self, driver: Driver) -> bool:
+        """Whether an index can tell the meetings of a match one by one."""
+        left, right = driver.view.ref(driver.match.left), driver.view.ref(driver.match.right)
+        asked = self.local.placed(driver.match, self.of(left), self.of(right))
+        return not (asked is None or len(candidates.anywhere(*asked[:3])) or len(candidates.anywhere(*asked[3:6])))
 
-    def meetings(self, drivers: list[tuple[Match, View]]) -> Iterator[Lanes]:
-        """The pairs in which one of the matches can hold, with the segments in which it can."""
+    def meetings(self, drivers: list[Driver]) -> Iterator[Lanes]:
+        """The pairs in which one of the matches holds, with the segments in which it does."""
         streams = self.streams
         everything = [np.ones(len(streams[role].start), bool) for role in (PUBLICATION, SUBSCRIPTION)]
         first, second = streams[PUBLICATION], streams[SUBSCRIPTION]
@@ -323,6 +376,10 @@ class Sides:
                 one, a, valid, two, b, also, *rest = self.local.placed(match, self.of(left), self.of(right)) or []
                 masks = window if left.role == PUBLICATION else window[::-1]
                 i, j = candidates.meetings(one, a, valid & masks[0], two, b, also & masks[1], *rest)
+                r1, r2 = one.regions[left.region], two.regions[right.region]
+                # Most candidates of an index fail: what is left is sorted and looked at again.
+                held = relating.holds(match.relation, r1, i, r2, j, match.space, self.metric)
+                i, j = i[held], j[held]
                 found.append((i, j) if left.role == PUBLICATION else (j, i))
             i, j = found[0]
             if len(found) > 1:
@@ -374,7 +431,7 @@ def _pairs(local: Local, publications: Population, subscriptions: Population) ->
     found, driver, count = [], "", 0
     drivers = _drivers(sides, filters)
     if drivers:
-        driver = ", ".join(dict.fromkeys(repr(match) for match, _ in drivers))
+        driver = ", ".join(dict.fromkeys(repr(driver.match) for driver in drivers))
         for lanes in sides.meetings(drivers):
             count += lanes.count
             found.append(_accepted(sides, lanes, filters))
@@ -389,14 +446,13 @@ def _pairs(local: Local, publications: Population, subscriptions: Population) ->
     return found, Step(publications.name, subscriptions.name, driver, count, whole)
 
 
-def _drivers(sides: Sides, filters: Filters) -> list[tuple[Match, View]]:
-    """For one of the two filters a match that has to hold under each binding; none where a pair's past matters."""
-    if not all(is_timeless(filter_, view) for filter_, views in filters.values() for view in views):
-        return []
+def _drivers(sides: Sides, filters: Filters) -> list[Driver]:
+    """Matches of which one has to hold wherever a pair matches, and whose meetings are all that has to be seen."""
     for filter_, views in filters.values():
-        found = [(match, view) for view in views if (match := sides.driver(filter_, view)) is not None]
-        if len(found) == len(views):
-            return found
+        every = [covers(filter_, view, sides.indexed) for view in views]
+        drivers = [driver for some in every if some for driver in some]
+        if None not in every and all(enough(f, v, drivers) for f, vs in filters.values() for v in vs):
+            return widest(drivers)
     return []
 
 
@@ -504,22 +560,9 @@ def _ranks(names: np.ndarray, index: np.ndarray) -> np.ndarray:
     return ranks[index]
 
 
-def _ordered(*keys: np.ndarray) -> np.ndarray:
-    """The order by several keys, the first one first; as one number where that fits, which is several times faster."""
-    if not len(keys[0]):
-        return np.empty(0, np.int64)
-    spans = [int(key.max()) - int(key.min()) + 1 for key in keys]
-    if math.prod(spans) >= 2**62:
-        return np.lexsort(keys[::-1])
-    whole = np.zeros(len(keys[0]), np.int64)
-    for key, span in zip(keys, spans, strict=True):
-        whole = whole * span + (key - key.min())
-    return np.argsort(whole)
-
-
 def table_of(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, clock: Clock) -> pd.DataFrame:
     p, s, tau, pi, ended = columns
-    order = _ordered(tau, _ranks(first, p), _ranks(second, s))
+    order = intervals.ordered(tau, _ranks(first, p), _ranks(second, s))
     p, s, tau, pi, ended = p[order], s[order], tau[order], pi[order], ended[order]
     words = np.array(["unmatch", "publication_removed", "subscription_removed", None], dtype=object)
     open_ = ended < 0

@@ -84,20 +84,6 @@ def is_plain(node: Filter) -> bool:
     return isinstance(node, Comparison | Everything)
 
 
-def is_timeless(node: Filter, view: View) -> bool:
-    """Whether a pair's truth at an instant depends only on the present and on others' histories, not on its own past.
-
-    Then whatever lies outside a part that must hold need not be looked at.
-    """
-    if isinstance(node, Held | Latch):
-        return False
-    for match in node.histories:
-        two_sided = match.third is None and view.ref(match.left).role != view.ref(match.right).role
-        if two_sided and not isinstance(match.relation, Nearest):
-            return False
-    return all(is_timeless(part, view) for part in node.parts)
-
-
 @dataclass(frozen=True)
 class Lanes:
     """Pairs, or clients of one side, and the segments of their step functions."""
@@ -140,7 +126,7 @@ def lanes_of_meetings(streams: Mapping[str, Stream], versions: Mapping[str, np.n
     start, end = np.maximum(a.start[i], b.start[j]), np.minimum(a.end[i], b.end[j])
     kept = np.flatnonzero((start < end) & a.different(i, b, j))
     key = a.owner[i[kept]] * b.clients + b.owner[j[kept]]
-    order = kept[np.lexsort((start[kept], key))]
+    order = kept[intervals.ordered(key, start[kept])]
     i, j, start, end = i[order], j[order], start[order], end[order]
     new = np.ones(len(order), bool)
     new[1:] = (a.owner[i[1:]] != a.owner[i[:-1]]) | (b.owner[j[1:]] != b.owner[j[:-1]])

@@ -224,6 +224,10 @@ class Cells:
         own, row = self.sources[0]
         return f"at t = {own.clock.shown(int(own.t[row[version]]))}, {own.rows.table}/{own.ids[own.code[row[version]]]}"
 
+    def has(self, name: str) -> bool:
+        """Whether a table has a column of that name."""
+        return name == "position" or any(name in steps.rows.frame.columns for steps, _ in self.sources)
+
     def values(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The values of a column and where there is one; numbers as floats, anything else as objects."""
         found = [self._of(steps, row, name) for steps, row in self.sources if name in steps.rows.frame.columns]
@@ -288,8 +292,26 @@ def _regions(template: Region, cells: Cells | None, length: int) -> Regions:
             columns[dimension] = extents.constant(given, length)
             continue
         assert cells is not None
-        columns[dimension] = _filled_at_once(given, kind, cells) or _filled(given, template, dimension, cells)
+        columns[dimension] = (
+            _absent(given, template, dimension, cells)
+            or _filled_at_once(given, kind, cells)
+            or _filled(given, template, dimension, cells)
+        )
     return Regions(template.space, columns, length)
+
+
+def _absent(blank: Blank, template: Region, dimension: str, cells: Cells) -> extents.Column | None:
+    """One extent for all, where the tables have none of the columns that are asked for; None where they have one."""
+    if not cells.length or any(cells.has(name) for name in blank.columns()):
+        return None
+    codes = np.zeros(cells.length, np.int64)
+    try:
+        filled = blank.fill({})
+        listed = [] if filled is MISSING or filled is None else [Region(template.space, ((dimension, filled),))]
+    except ScenarioError as error:
+        raise DataError(f"{cells.whose(0)}: {error}") from None
+    found = [made[dimension] for made in listed]
+    return extents.column_of(codes if found else codes - 1, found, template.space.type_of(dimension).domain)
 
 
 def _filled_at_once(blank: Blank, kind: Any, cells: Cells) -> extents.Column | None:
