@@ -54,6 +54,8 @@ class Replay:
     metrics: dict[str, Any]
     inputs: Callable[[Sequence[Any] | None], tables.Inputs]
     """the tables that were replayed: of the mobiles that are named, or of all"""
+    plan: str = ""
+    """how it was done: for each two populations what found their candidate pairs, and how many there were"""
 
     @cached_property
     def data(self) -> tables.Inputs:
@@ -216,6 +218,7 @@ def replay(
     began = time.perf_counter()
     run = _on_spark if engine == "spark" else _in_process
     timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
+    plan = str(counts.pop("plan", None) or _plan(engine, made))
     metrics = {
         "scenario": made.name,
         "parameters": dict(made.parameters),
@@ -223,7 +226,7 @@ def replay(
         **counts,
         "seconds": round(time.perf_counter() - began, 6),
     }
-    return Replay(made, engine, timelines, notifications, metrics, inputs)
+    return Replay(made, engine, timelines, notifications, metrics, inputs, plan)
 
 
 def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:
@@ -235,7 +238,7 @@ def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str
         return None
     notifications = tables.notifications_frame(found.timelines)
     told = _told(len(found.timelines), len(notifications) - len(found.timelines))
-    metrics = {**_about(found.data, found.until), **found.counts, **told}
+    metrics = {**_about(found.data, found.until), **found.counts, **told, "plan": _straight(scenario)}
     return found.timelines, notifications, metrics, lambda mobiles: tables.inputs(scenario, fixes, places, zone)
 
 
@@ -244,7 +247,13 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
         return made
     data = tables.inputs(scenario, fixes, places, zone)
     last = data.instants[1] if until is None else data.clock.ticks(until)
-    timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
+    plan = None
+    if engine == "local":
+        from workbench.engines import local
+
+        timelines, counts, plan = local.planned(data, last)
+    else:
+        timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
     silent = frozenset(p.name for p in scenario.publications if p.transient)
     notifications = tables.notifications_frame(timelines, _silent_ids(scenario, silent, timelines))
     metrics = {
@@ -253,8 +262,26 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
         **counts,
         "rows_set_aside": data.counts["rows_set_aside"] + counts.get("rows_set_aside", 0),
         **_told(len(timelines), len(notifications) - len(timelines)),
+        "plan": plan,
     }
     return timelines, notifications, metrics, lambda mobiles: data
+
+
+def _straight(scenario: Scenario) -> str:
+    """The plan of a replay from files: each fix asks a grid over the places."""
+    asked = next(p.filter for p in scenario.populations if p.filter.variables())
+    sides = f"{scenario.publications[0].name} × {scenario.subscriptions[0].name}"
+    return f"{sides}: fix by fix from the files, by a grid over the places for {asked!r}"
+
+
+def _plan(engine: str, scenario: Scenario) -> str:
+    """The plan of an engine that has none of its own."""
+    if engine == "reference":
+        return "every pair at every instant, as the definitions say"
+    from workbench.engines import spark
+
+    together = spark.entangled(scenario)
+    return f"one task, because {together}" if together else "a task for each bucket of mobiles, as on the local engine"
 
 
 def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:

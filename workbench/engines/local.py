@@ -597,10 +597,15 @@ def _times(ticks: np.ndarray, null: np.ndarray | None, clock: Clock) -> pd.Serie
 
 def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
     """Replay the tables: the timelines, and what was counted on the way."""
+    return planned(data, until)[:2]
+
+
+def planned(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int], Plan]:
+    """Replay the tables, and say how: the timelines, what was counted, and what found the candidates."""
     made = streams(data, until)
     counts = {"rows_set_aside": made.set_aside, "instants": made.instants}
     with extents.assuming(False) as refused:
-        timelines, _ = _replayed(data, until, dict(made.by_name))
+        timelines, plan = _replayed(data, until, dict(made.by_name))
     if refused:
         # Only an answer that matters is refused.
         with extents.assuming(True), warnings.catch_warnings():
@@ -608,7 +613,7 @@ def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
             otherwise, _ = _replayed(data, until, dict(made.by_name))
         if not timelines.equals(otherwise):
             raise refused[0]
-    return timelines, counts
+    return timelines, counts, plan
 
 
 def _replayed(data: Inputs, until: int, by_name: dict[str, Stream]) -> tuple[pd.DataFrame, Plan]:

@@ -1,0 +1,48 @@
+"""A replay says how it found its pairs, and warns where nothing but all of them would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from workbench.model import Scenario, Space, column, other, own, publications, region, subscriptions
+from workbench.replay import replay
+
+FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 2, 1], "x": [0.0, 9.0, 90.0], "y": [0.0] * 3})
+PLACES = pd.DataFrame({"place": ["a", "b", "c"], "x": [0.0, 10.0, 500.0], "y": [0.0] * 3})
+
+
+def test_the_index_and_the_number_of_candidates_are_named() -> None:
+    plan = replay("proximity", FIXES, PLACES, parameters={"radius_m": 20}).plan
+    assert plan == "places × mobiles: 2 of 6 pairs by here m_e reach'"
+
+
+def test_the_way_from_files_and_the_reference_say_what_they_do(tmp_path: Path) -> None:
+    FIXES.to_parquet(tmp_path / "fixes.parquet", index=False)
+    assert "fix by fix" in replay("proximity", tmp_path / "fixes.parquet", PLACES).plan
+    assert "every pair" in replay("proximity", FIXES, PLACES, engine="reference").plan
+
+
+def test_a_plan_is_no_metric() -> None:
+    assert "plan" not in replay("proximity", FIXES, PLACES).metrics
+
+
+def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs() -> None:
+    fuel = Space("fuel", price=float)
+    made = Scenario(
+        [fuel],
+        [publications("stations", rows="places", regions={"offer": region(fuel, price=column.x)})],
+        [
+            subscriptions(
+                "cars",
+                rows="fixes",
+                regions={"limit": region(fuel, price=column.x)},
+                filter=other.offer["price"] < own.limit["price"],
+            )
+        ],
+    )
+    with pytest.warns(UserWarning, match="all 6 pairs"):
+        said = replay(made, FIXES, PLACES)
+    assert said.plan == "stations × cars: 6 of 6 pairs by all pairs"
