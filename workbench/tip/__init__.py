@@ -9,5 +9,7 @@ inputs        what steps take in, and want done         recent     events seen o
 messages      the table of messages                     recording  inputs kept, and replayed
 simulated     the driver with simulated time            tcp        the driver over TCP
 services      location, information, maps, ...          verify     the steps, over all interleavings
-availability  where services are to be had
+availability  where services are to be had              cloaking   regions in place of positions
+promela       the same steps, for SPIN                  verified   the worlds that are verified
+museum        the museum of sections 5 and 7
 """

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import floor, hypot
+from math import atan2, cos, floor, hypot, sin, tau
+from random import Random
 from typing import Any
 
 import pandas as pd
@@ -87,14 +88,15 @@ class Sight:
         return region(SIGHTS, position=disc((self.x, self.y), self.reach_m), theme=self.theme)
 
 
-def suggested(sights: Iterable[Sight], likes: Iterable[str], here: tuple[float, float]) -> list[Sight]:
-    """The sights whose object regions overlap the interest region of a profile at a position, by id.
+def suggested(sights: Iterable[Sight], likes: Iterable[str], here: Any) -> list[Sight]:
+    """The sights whose object regions overlap the interest region of a profile at a position or in an area, by id.
 
     >>> old = Sight("s1", "Sight", 0, 0, 50, "history"), Sight("s2", "Sight", 0, 0, 50, "sport")
     >>> [sight.id for sight in suggested(old, ["history", "art"], (30, 40))]
     ['s1']
     """
-    wanted = region(SIGHTS, position=point(*here), theme=one_of(*likes))
+    place = point(*here) if isinstance(here, tuple) else here
+    wanted = region(SIGHTS, position=place, theme=one_of(*likes))
     return sorted(
         (s for s in sights if Overlap().holds(s.object_region, wanted, SIGHTS, "planar")), key=lambda s: s.id
     )
@@ -474,10 +476,14 @@ def _meet(a: tuple[float, float, float, float], b: tuple[float, float, float, fl
 
 @dataclass(frozen=True)
 class Prefetcher:
-    """Asks for the map where the user will be after `ahead_m`, by the heading of the last two positions."""
+    """Asks for the map where the user will be after `ahead_m`, by the heading of the last two positions.
+
+    With a `seed`, headings are drawn at random instead: what a prefetch is to be compared with.
+    """
 
     tile_m: float = 500.0
     ahead_m: float = 300.0
+    seed: int | None = None
 
     @property
     def description(self) -> ServiceDescription:
@@ -495,9 +501,11 @@ class Prefetcher:
         here = position_of(happening)
         if last is None or last == here:
             return (here, asked), ()
-        way = hypot(here[0] - last[0], here[1] - last[1])
-        there = tuple(now_at + self.ahead_m * (now_at - was_at) / way for now_at, was_at in zip(here, last))
-        tile = tile_of((there[0], there[1]), self.tile_m)
+        heading = atan2(here[1] - last[1], here[0] - last[0])
+        if self.seed is not None:
+            heading = tau * Random(f"{self.seed} {here}").random()
+        there = here[0] + self.ahead_m * cos(heading), here[1] + self.ahead_m * sin(heading)
+        tile = tile_of(there, self.tile_m)
         if tile in asked or tile == tile_of(here, self.tile_m):
             return (here, asked), ()
         return (here, asked | {tile}), (map_request(tile, prefetched=True),)

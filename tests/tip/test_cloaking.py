@@ -1,0 +1,50 @@
+"""Positions cloaked to a region: what it hides, and what it costs (TIP 3, 2 and 7)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import DataError
+from workbench.tip.cloaking import anonymous_cell, cell_of, cost
+from workbench.tip.services import Sight, suggested
+
+COORDINATE = st.integers(-2_000, 2_000).map(float)
+PLACE = st.tuples(COORDINATE, COORDINATE)
+SIGHTS = tuple(Sight(f"s{n}", "Sight", 137.0 * n % 900, 251.0 * n % 700, 40, "art") for n in range(30))
+
+
+@given(PLACE, st.integers(1, 500))
+def test_a_position_lies_in_its_cell_and_all_in_the_cell_tell_the_same(place: tuple[float, float], m: int) -> None:
+    x0, y0, x1, y1 = cell = cell_of(place, m)
+    assert x0 <= place[0] < x1 and y0 <= place[1] < y1
+    assert cell_of(((x0 + x1) / 2, (y0 + y1) / 2), m) == cell
+
+
+@given(st.lists(PLACE, min_size=1, max_size=12), st.integers(1, 12), st.sampled_from([50, 100, 300]))
+def test_at_least_k_users_share_an_anonymous_cell(users: list[tuple[float, float]], k: int, cell_m: int) -> None:
+    # Cells are doubled about the origin: those of users on both sides of it never become one.
+    users = [(abs(x), abs(y)) for x, y in users]
+    if k > len(users):
+        with pytest.raises(DataError, match="fewer than"):
+            anonymous_cell(users[0], users, k, cell_m)
+        return
+    x0, y0, x1, y1 = anonymous_cell(users[0], users, k, cell_m)
+    inside = [u for u in users if x0 <= u[0] < x1 and y0 <= u[1] < y1]
+    assert users[0] in inside and len(inside) >= k
+    assert all(anonymous_cell(u, users, k, x1 - x0) == (x0, y0, x1, y1) for u in inside), "nobody stands out"
+
+
+@given(st.lists(PLACE, max_size=20), st.sampled_from([50, 100, 400]))
+def test_overlap_misses_nothing(places: list[tuple[float, float]], cell_m: int) -> None:
+    found = cost([(place, cell_of(place, cell_m)) for place in places], SIGHTS, ["art"])
+    assert found.missed == 0 and found.right == sum(len(suggested(SIGHTS, ["art"], place)) for place in places)
+
+
+def test_larger_cells_cost_more_and_the_middle_of_a_cell_misses() -> None:
+    places = [(float(x), float(y)) for x in range(0, 900, 50) for y in range(0, 700, 50)]
+    costs = [cost([(p, cell_of(p, m)) for p in places], SIGHTS, ["art"]) for m in (50, 100, 200)]
+    assert costs[0].wrong < costs[1].wrong < costs[2].wrong
+    middle = cost([(p, cell_of(p, 200)) for p in places], SIGHTS, ["art"], overlap=False)
+    assert middle.missed > 0 and middle.wrong > 0
