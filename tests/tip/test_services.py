@@ -108,6 +108,22 @@ def test_maps_ahead_are_there_before_they_are_needed() -> None:
     assert waits["with"][1:] < waits["without"][1:] and sent(with_it, "MapRequest") == 3
 
 
+def test_a_heading_fetches_ahead_what_is_needed_and_random_headings_waste_more() -> None:
+    path = [(10.0 + 50 * n, 0.0) for n in range(40)]
+    needed = {(n, 0) for n in range(4)}
+    wasted, waits = {}, {}
+    for name, ahead in (("none", {}), ("heading", {"ahead": Prefetcher()}), ("random", {"ahead": Prefetcher(seed=1)})):
+        made = city(walk(*path), map=MapClient(), maps=MapServer("city"), **ahead)
+        made.run(45 * SECOND)
+        fetched = made.hosts["ahead"].memory[1] if ahead else frozenset()
+        wasted[name] = len(fetched - needed)
+        messages = made.messages
+        asked = (messages["receiver"] == "server") & (messages["type"] == "MapRequest") & ~messages["prefetched"]
+        waits[name] = int(asked.sum())
+    assert wasted["none"] == 0 and wasted["heading"] <= 1 < wasted["random"], wasted
+    assert waits["heading"] < waits["none"] == 4 and waits["heading"] <= waits["random"], waits
+
+
 def test_history_keeps_where_the_user_was_and_publishes_nothing() -> None:
     made = city(walk((1, 2), (3, 4)), history=History())
     made.run(4 * SECOND)
