@@ -4,7 +4,7 @@ Describe who publishes what to whom, and who wants to hear what, where and when,
 replay it over mobility data; see who was told what, when and why.
 
     describe   Space, region, own, other, publications, subscriptions, Scenario, ... (`workbench.model`)
-    replay     replay(scenario, fixes, places, engine=...) -> Replay
+    replay     replay(scenario, fixes, places, engine=...) -> Replay; explore(scenario, fixes, places) is its page
     live       Broker
 
 Names are loaded when they are first used, so that ``import workbench`` is quick and needs no Spark.
@@ -33,6 +33,7 @@ _HOMES = {
     ),
     # replay
     "workbench.replay": ("replay", "Replay"),
+    "workbench.exploring": ("explore",),
     # live
     "workbench.brokering.broker": ("Broker",),
     # what can go wrong

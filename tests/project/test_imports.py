@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     # The top of the order: what resolves names and paths, and the command.
     "__init__":    ANYTHING,
     "replay":      ANYTHING,
+    "exploring":   ANYTHING,
     "baselines":   ANYTHING,
     "experiments": ANYTHING,
     "bench":       ANYTHING,

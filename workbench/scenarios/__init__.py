@@ -32,6 +32,16 @@ def named(name: str) -> Callable[..., Scenario]:
     return import_module(BUILT_IN[name]).scenario  # type: ignore[no-any-return]
 
 
+def maker(given: Any) -> Callable[..., Scenario]:
+    """The function that a name, ``module:function`` or a ``.py`` file stands for; a function stands for itself."""
+    label = str(given)
+    if callable(given):
+        return given  # type: ignore[no-any-return]
+    if label.endswith(".py"):
+        return _from_file(Path(label))
+    return _from_module(label) if ":" in label else named(label)
+
+
 def resolve(given: Any, parameters: Mapping[str, Any] | None = None) -> Scenario:
     """The scenario that a name, ``module:function``, a ``.py`` file, a function or a `Scenario` stands for.
 
@@ -43,15 +53,7 @@ def resolve(given: Any, parameters: Mapping[str, Any] | None = None) -> Scenario
         if parameters:
             raise ScenarioError("a finished Scenario takes no parameters; give the function that makes it")
         return given
-    label = str(given)
-    if callable(given):
-        make = given
-    elif label.endswith(".py"):
-        make = _from_file(Path(label))
-    elif ":" in label:
-        make = _from_module(label)
-    else:
-        make = named(label)
+    label, make = str(given), maker(given)
     known = inspect.signature(make).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in known.values()):
         raise_all(

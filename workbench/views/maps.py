@@ -453,12 +453,12 @@ def _lines(shown: pd.DataFrame, seen: Scene, colours: Scale | None) -> list[Feat
 
 def _told_of(seen: Scene) -> pd.Series:
     """Notifications by mobile."""
-    from workbench.views.scene import _owners
+    from workbench.views.scene import owners
 
     found = []
     for role in ("publication", "subscription"):
         if len(seen.notifications):
-            table, key = _owners(seen.notifications[role], seen.sides[role])
+            table, key = owners(seen.notifications[role], seen.sides[role])
             found.append(key[table == "fixes"])
     return pd.concat(found).value_counts() if found else pd.Series(dtype=int)
 

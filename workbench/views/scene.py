@@ -47,6 +47,10 @@ class Times:
         stamp = pd.Timestamp(round(at), unit="ms", tz="UTC").tz_convert(self.zone)
         return stamp.strftime("%Y-%m-%d %H:%M:%S")
 
+    def instant(self, at: float) -> Any:
+        """An instant of the scene as the model's: an integer, or a timestamp."""
+        return int(at) if self.integers else pd.Timestamp(int(at), unit="ms", tz="UTC")
+
     @property
     def label(self) -> str:
         """What the times are, in words."""
@@ -78,7 +82,7 @@ class Scene:
 
     def where(self, role: str, names: pd.Series, at: pd.Series) -> pd.DataFrame:
         """The positions of publications or subscriptions at instants: ``x, y``, null where there is none."""
-        return _where(self.places, self.tracks, *_owners(names, self.sides[role]), at)
+        return _where(self.places, self.tracks, *owners(names, self.sides[role]), at)
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -230,7 +234,7 @@ def _shape(value: Any) -> Any:
     return None if value is None or (isinstance(value, float) and np.isnan(value)) else tables.geometry_of(value)
 
 
-def _owners(names: pd.Series, populations: Mapping[str, str]) -> tuple[pd.Series, pd.Series]:
+def owners(names: pd.Series, populations: Mapping[str, str]) -> tuple[pd.Series, pd.Series]:
     """The table and the key of each publication or subscription, by its name in the output."""
     texts = names.astype(str)
     if len(populations) == 1:
@@ -260,7 +264,7 @@ def _located(made: Scene) -> pd.DataFrame:
     if told.empty:
         return told.assign(x=np.nan, y=np.nan)
     positions = [made.where(role, told[role], told["at"]) for role in ("subscription", "publication")]
-    moves = [_owners(told[role], made.sides[role])[0] == "fixes" for role in ("subscription", "publication")]
+    moves = [owners(told[role], made.sides[role])[0] == "fixes" for role in ("subscription", "publication")]
     first_moves = moves[0] | ~moves[1]
     here = positions[0].where(first_moves, positions[1])
     return told.assign(**here.fillna(positions[1]).fillna(positions[0]).to_dict("series"))
