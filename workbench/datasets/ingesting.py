@@ -486,7 +486,7 @@ def ingest(
     or `spark` for sources of many files.
 
     >>> from tempfile import TemporaryDirectory
-    >>> fixes = pa.table({"mobile": ["b", "a", "a"], "t": [1, 2, 1], "x": [0.0, 5.0, 4.0], "y": [0.0, 5.0, 4.0]})
+    >>> fixes = pa.table({"mobile": ["b", "a", "a"], "t": [1, 2, 1], "x": [0.0, 500.0, 400.0], "y": [0.0, 5.0, 4.0]})
     >>> with TemporaryDirectory() as folder:
     ...     print(ingest(fixes, folder + "/out"))
     Fixes('out': 3 fixes of 2 mobiles in 2 buckets)
