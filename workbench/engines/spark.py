@@ -22,7 +22,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,24 +149,27 @@ def _evaluated(spark: Any, job: Job, fixes: Shards | DataFrame, rows: int) -> li
     together = entangled(job.scenario)
     if isinstance(fixes, Sequence):
         units = [[f for shard in fixes for f in shard]] if together else [list(shard) for shard in fixes]
-        listed = [(number, json.dumps(files)) for number, files in enumerate(units) if files]
-        if not listed:
-            return []
-        table = spark.createDataFrame(listed, "unit int, files string").repartition(len(listed), "unit")
-        said = table.mapInArrow(_shard_task(job), "said string").collect()
-    else:
-        parts = 1 if together else max(int(spark.conf.get("spark.sql.shuffle.partitions")), -(-rows // ROWS_A_TASK))
-        said = fixes.repartition(parts, "mobile").mapInArrow(_table_task(job), "said string").collect()
+        return on_workers(spark, partial(_guarded, job), [files for files in units if files])
+    parts = 1 if together else max(int(spark.conf.get("spark.sql.shuffle.partitions")), -(-rows // ROWS_A_TASK))
+    said = fixes.repartition(parts, "mobile").mapInArrow(_table_task(job), "said string").collect()
     return [json.loads(row.said) for row in said]
 
 
-def _shard_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def on_workers(
+    spark: Any, work: Callable[[str, list[str]], dict[str, Any]], units: Sequence[list[str]]
+) -> list[dict[str, Any]]:
+    """One Spark job with a task for each unit, a list of texts: what each of them said, in no order."""
+    if not units:
+        return []
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for unit, files in zip(batch["unit"].to_pylist(), batch["files"].to_pylist(), strict=True):
-                yield _said(_guarded(job, f"{unit:05d}", json.loads(files)))
+            for number, unit in zip(batch["number"].to_pylist(), batch["unit"].to_pylist(), strict=True):
+                yield _said(work(f"{number:05d}", json.loads(unit)))
 
-    return task
+    listed = [(number, json.dumps(unit)) for number, unit in enumerate(units)]
+    table = spark.createDataFrame(listed, "number int, unit string").repartition(len(listed), "number")
+    return [json.loads(row.said) for row in table.mapInArrow(task, "said string").collect()]
 
 
 def _table_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
