@@ -203,8 +203,8 @@ def replay(
     """Replay a scenario over fixes and places.
 
     ``scenario`` is a `Scenario`, the name of a built-in one, ``module:function``, or a ``.py`` file with
-    ``scenario(**parameters)``; ``fixes`` and ``places`` are paths, pandas, Arrow or Spark tables; ``until`` is where it
-    ends, by default the last instant of the data.
+    ``scenario(**parameters)``; ``fixes`` and ``places`` are paths, what `ingest` returned, pandas, Arrow or Spark
+    tables; ``until`` is where it ends, by default the last instant of the data.
 
     >>> fixes = pd.DataFrame({"mobile": [7, 7, 7], "t": [1, 2, 3], "x": [0.0, 90.0, 200.0], "y": [0.0, 0.0, 0.0]})
     >>> places = pd.DataFrame({"place": ["cafe"], "x": [100.0], "y": [0.0]})
@@ -215,6 +215,8 @@ def replay(
     if engine not in ENGINES:
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
+    if hasattr(fixes, "manifest"):  # what an ingest returned
+        fixes = fixes.path
     began = time.perf_counter()
     run = _on_spark if engine == "spark" else _in_process
     timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import shapely
 
 from workbench.errors import DataError, ScenarioError, did_you_mean, raise_all
@@ -81,11 +82,16 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
     0       7  1
     """
     if isinstance(source, pd.DataFrame):
+        named = getattr(source, "active_geometry_name", None)
+        if named not in (None, "geometry") and "geometry" not in source.columns:
+            source = source.rename_geometry("geometry")
         return _with_crs(pd.DataFrame(source), getattr(source, "crs", None))
     if isinstance(source, str | Path):
         return _load_path(Path(source), name)
+    if isinstance(source, pa.Table | pa.RecordBatch):
+        return _from_arrow(pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source)
     if hasattr(source, "to_pandas"):
-        return source.to_pandas(types_mapper=None)  # type: ignore[no-any-return]
+        return source.to_pandas()  # type: ignore[no-any-return]
     if hasattr(source, "toArrow"):
         return _from_arrow(source.toArrow())  # by way of Arrow, Spark's instants keep their zone
     if isinstance(source, Mapping):
@@ -96,10 +102,40 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
 def _from_arrow(table: Any) -> pd.DataFrame:
     """An Arrow table in pandas; whole numbers stay whole where some are null."""
     frame = table.to_pandas()
-    for name in frame.columns:
-        if pa.types.is_integer(table.schema.field(name).type) and table[name].null_count:
-            frame[name] = table[name].to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    for column in table.schema:
+        if pa.types.is_integer(column.type) and table[column.name].null_count:
+            wide = pa.uint64() if pa.types.is_uint64(column.type) else pa.int64()
+            nullable = pd.UInt64Dtype() if pa.types.is_uint64(column.type) else pd.Int64Dtype()
+            frame[column.name] = table[column.name].cast(wide).to_pandas(types_mapper={wide: nullable}.get)
     return frame
+
+
+def _load_csv(path: Path) -> pd.DataFrame:
+    """A CSV; ids and times are read digit by digit, so that 007 stays apart from 7 and no large number is rounded."""
+    header = pd.read_csv(path, nrows=0).columns
+    exact = [name for name in header if name in (*KEYS.values(), "id", "t", "geometry")]
+    frame = pd.read_csv(path, dtype=dict.fromkeys(exact, str))
+    for name in exact:
+        if name != "geometry":
+            frame[name] = _plain_numbers(frame[name])
+    return frame
+
+
+def _plain_numbers(text: pd.Series) -> pd.Series:
+    """Text as whole numbers where all of it is; ids that begin with a needless 0 are none, times may be decimals."""
+    trimmed = pc.utf8_trim_whitespace(pa.array(text, pa.string(), from_pandas=True))
+    padded = text.name != "t" and pc.any(pc.match_substring_regex(trimmed, r"^[-+]?0[0-9]|^\+")).as_py()
+    if padded or trimmed.null_count == len(trimmed):
+        return text.astype(object)
+    try:
+        whole = trimmed.cast(pa.int64())
+        return whole.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get if whole.null_count else None)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return pd.to_numeric(text) if text.name == "t" else text.astype(object)
+    except ValueError:
+        return text.astype(object)
 
 
 def _load_path(path: Path, name: str) -> pd.DataFrame:
@@ -109,7 +145,7 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
         if path.is_dir() or path.suffix == ".parquet":
             return _load_parquet(path)
         if ".csv" in path.suffixes:
-            return pd.read_csv(path)
+            return _load_csv(path)
         if path.suffix in (".geojson", ".json", ".gpkg", ".shp"):
             import geopandas
 
@@ -117,7 +153,7 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
             # GeoJSON cannot say that it is in metres; every reader takes it for degrees then
             said = frame.crs if path.suffix not in (".geojson", ".json") or frame.crs != "EPSG:4326" else None
             return _with_crs(pd.DataFrame(frame), said)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, pa.ArrowTypeError) as error:
         raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
     raise DataError(
         f"{name}: {path.name!r} is of no known kind; expected .parquet, .csv, .csv.gz, .geojson or a folder"
@@ -135,11 +171,19 @@ def parquet_files(path: Path) -> list[str]:
 
 def _load_parquet(path: Path) -> pd.DataFrame:
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
-    table = ds.dataset(parquet_files(path), format="parquet").to_table()
-    described = json.loads((table.schema.metadata or {}).get(b"geo", b"{}")).get("columns", {}).get("geometry")
+    files = parquet_files(path)
+    # a file in which a column is empty throughout does not know its type
+    schema = pa.unify_schemas([pq.read_schema(file) for file in files], promote_options="permissive")
+    table = ds.dataset(files, format="parquet", schema=schema).to_table()
+    geo = json.loads((table.schema.metadata or {}).get(b"geo", b"{}"))
+    named = geo.get("primary_column", "geometry")
+    if named in table.column_names and "geometry" not in table.column_names:
+        table = table.rename_columns(["geometry" if name == named else name for name in table.column_names])
+    described = geo.get("columns", {}).get(named)
     # GeoParquet: no word about it is longitude and latitude, null is unknown
-    return _with_crs(table.to_pandas(), None if described is None else described.get("crs", "OGC:CRS84"))
+    return _with_crs(_from_arrow(table), None if described is None else described.get("crs", "OGC:CRS84"))
 
 
 def _with_crs(frame: pd.DataFrame, crs: Any) -> pd.DataFrame:
@@ -171,6 +215,8 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
     frame = frame.drop(columns=["id"] if key != "id" and "id" in frame.columns else []).rename(columns={key: "id"})
     if frame["id"].isna().any():
         raise DataError(f"{table}: {int(frame['id'].isna().sum())} rows have no {key}")
+    if frame["id"].dtype in ("uint64", "UInt64"):  # which no engine has; the largest stay what they are as text
+        frame["id"] = frame["id"].astype("int64" if frame["id"].max() < 2**63 else str)
     rows_in = len(frame)
     frame, aside = _one_row_per_instant(frame)
     counts = {
@@ -340,18 +386,22 @@ def _comparable(value: Any) -> Any:
 
 
 def geometry_of(value: Any) -> Any:
-    """A geometry cell: shapely, WKB, WKT or GeoJSON; an area whose border crosses or touches itself is mended.
+    """A geometry cell: shapely, WKB (bytes, or their hexadecimal form), WKT or GeoJSON; an area whose border crosses or
+    touches itself is mended.
 
     >>> geometry_of("POINT (1 2)").wkt
     'POINT (1 2)'
     """
-    if isinstance(value, bytes):
-        value = shapely.from_wkb(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        value = shapely.from_wkb(bytes(value))
     elif isinstance(value, Mapping):
         value = shapely.geometry.shape(value)
     elif isinstance(value, str):
         text = value.strip()
-        value = shapely.from_geojson(text) if text.startswith("{") else shapely.from_wkt(text)
+        if text.startswith("{"):
+            value = shapely.from_geojson(text)
+        else:
+            value = shapely.from_wkb(text) if text[:2] in ("00", "01") else shapely.from_wkt(text)
     if getattr(value, "geom_type", "") in ("Polygon", "MultiPolygon") and not value.is_valid:
         warnings.warn(f"an area was mended: {shapely.is_valid_reason(value)}", stacklevel=2)
         return mended(value)
@@ -466,7 +516,17 @@ def in_metric(frame: pd.DataFrame, table: str, metric: str, crs: str | None) -> 
         raise DataError(f"{table}: the geometry is in degrees, and the other coordinates are x, y in metres")
     if metric == WGS84 and not _on_the_globe(shapes):
         raise DataError(f"{table}: some geometry lies outside the globe; is it in metres, or are lon and lat swapped?")
-    return frame.assign(geometry=shapes)
+    frame = frame.assign(geometry=shapes)
+    names_here = [name for name in COORDINATES[metric] if name in frame.columns]
+    both = frame["geometry"].notna() & frame[names_here].notna().any(axis=1)
+    if both.any():
+        warnings.warn(
+            f"{table}: {int(both.sum())} rows have coordinates and a geometry, such as {names[both].iloc[0]!r}; "
+            "their geometry counts",
+            stacklevel=2,
+        )
+        frame.loc[both, names_here] = np.nan
+    return frame
 
 
 def _is_geographic(crs: str) -> bool:

@@ -56,8 +56,8 @@ def safe_name(name: str, source: str) -> str:
 class Guarded(io.RawIOBase):
     """A stream that refuses to grow beyond reason and says which member broke."""
 
-    def __init__(self, stream: IO[bytes], name: str, packed: int) -> None:
-        self._stream, self.name, self._read = stream, name, 0
+    def __init__(self, stream: IO[bytes], name: str, packed: int, beneath: IO[bytes] | None = None) -> None:
+        self._stream, self.name, self._read, self._beneath = stream, name, 0, beneath
         self._limit = min(LARGEST, max(HARMLESS, RATIO * packed))
 
     def readable(self) -> bool:
@@ -81,6 +81,8 @@ class Guarded(io.RawIOBase):
     def close(self) -> None:
         """Close the stream beneath too."""
         self._stream.close()
+        if self._beneath is not None:  # who unpacks does not close what he was given
+            self._beneath.close()
         super().close()
 
 
@@ -164,12 +166,13 @@ class Source:
 
     def _guard(self, stream: IO[bytes], member: Member) -> io.BufferedReader:
         where = member.name if self.kind == "file" else f"{self.path.name}: {member.name}"
+        beneath = stream
         for end, opener in _PACKED.items():
             if member.name.lower().endswith(end):
                 stream = opener(stream)
         # a member of a packed tar has no packed size of its own: the archive's whole size stands in
         packed = self.path.stat().st_size if self.kind == "tar" else member.size
-        return io.BufferedReader(Guarded(stream, where, packed), 1 << 20)
+        return io.BufferedReader(Guarded(stream, where, packed, beneath), 1 << 20)
 
 
 def open_source(path: str | Path) -> Source:

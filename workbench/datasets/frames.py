@@ -10,7 +10,9 @@ in a warning.
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -31,15 +33,28 @@ def fixes_from(source: Any) -> tuple[pa.Table | None, str | None]:
         kind = "geopandas"
     if kind == "geopandas" and hasattr(source, "geometry"):
         return _from_geodataframe(source)
+    if isinstance(source, Mapping):
+        source = pd.DataFrame(dict(source))
     if isinstance(source, pd.DataFrame):
-        return pa.Table.from_pandas(_with_time(source), preserve_index=False), source.attrs.get("crs")
+        return _table(_with_time(source)), source.attrs.get("crs")
     return None, None
 
 
+def _table(frame: pd.DataFrame) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"a column of the table mixes types: {'; '.join(map(str, error.args))}") from error
+
+
 def _with_time(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a time index as a column, and its object columns in types that a table can hold."""
+    """The frame with its time index, and any other index that has a name, as columns."""
     if isinstance(frame.index, pd.DatetimeIndex) and "t" not in frame.columns:
         frame = frame.rename_axis("t").reset_index()
+    elif any(name is not None and name not in frame.columns for name in frame.index.names):
+        levels = enumerate(frame.index.names)
+        spare = [level for level, name in levels if name is None or name in frame.columns]
+        frame = (frame.reset_index(level=spare, drop=True) if spare else frame).reset_index()
     return pd.DataFrame(frame)
 
 
@@ -54,19 +69,57 @@ def _from_geodataframe(frame: geopandas.GeoDataFrame) -> tuple[pa.Table, str | N
         raise DataError(
             "the GeoDataFrame has no coordinate reference system; set one, such as frame.set_crs('EPSG:4326')"
         )
-    metres = frame.crs.is_projected and frame.crs.axis_info[0].unit_conversion_factor == 1.0
+    names, metres = axes_of(frame.crs)
     if not metres:
         frame = frame.to_crs("EPSG:4326")
         shapes = frame.geometry
-    names = ("x", "y") if metres else ("lon", "lat")
     plain = _with_time(frame.drop(columns=[frame.geometry.name, *(n for n in names if n in frame.columns)]))
     present = (~shapes.isna() & ~shapes.is_empty).to_numpy()
     for name, values in zip(names, (shapes.x, shapes.y), strict=True):
         plain[name] = pd.Series(values.to_numpy(), index=plain.index).where(present)
     if present.any() and shapes[present].has_z.all() and metres:
         plain["z"] = shapes.z.to_numpy()
-    crs = frame.crs.to_string() if metres else "EPSG:4326"
-    return pa.Table.from_pandas(plain, preserve_index=False), crs
+    return _table(plain), metres or "EPSG:4326"
+
+
+def axes_of(crs: Any) -> tuple[tuple[str, str], str | None]:
+    """The coordinates that points of a reference system have as fixes, and the system where they stay in it.
+
+    >>> axes_of("EPSG:25832"), axes_of("EPSG:4326")
+    ((('x', 'y'), 'EPSG:25832'), (('lon', 'lat'), None))
+    """
+    from pyproj import CRS
+
+    known = CRS.from_user_input(crs)
+    if known.is_projected and known.axis_info[0].unit_conversion_factor == 1.0:
+        return ("x", "y"), known.to_string()
+    return ("lon", "lat"), None
+
+
+def geometry_of(described: bytes, name: str) -> tuple[str, str]:
+    """The column and the reference system that GeoParquet's metadata name; no word about it is longitude and latitude,
+    null is unknown."""
+    from pyproj import CRS
+
+    told = json.loads(described)
+    column = told["primary_column"]
+    crs = told["columns"][column].get("crs", "OGC:CRS84")
+    if crs is None:
+        raise DataError(f"{name}: the coordinate reference system of {column!r} is unknown; write the file with one")
+    return column, CRS.from_user_input(crs).to_string()
+
+
+def points_table(table: pa.Table, column: str, crs: str) -> pa.Table:
+    """A table with points as well-known binary as a table with coordinates."""
+    import geopandas
+    import shapely
+
+    shapes = shapely.from_wkb(table[column].to_numpy())
+    plain = table.drop_columns([column]).replace_schema_metadata(None)
+    placed, _ = _from_geodataframe(geopandas.GeoDataFrame({"row": range(len(shapes))}, geometry=shapes, crs=crs))
+    for name in placed.column_names[1:]:
+        plain = plain.append_column(name, placed[name])
+    return plain
 
 
 def _from_movingpandas(source: Any) -> Any:

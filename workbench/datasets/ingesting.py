@@ -37,6 +37,7 @@ from workbench.datasets.layout import (
     Fixes,
     bucket_of,
     is_ingested,
+    name_of,
     open_fixes,
     type_of,
     whole_folder,
@@ -156,7 +157,7 @@ def _common(a: str, b: str) -> str:
         return a
     try:
         left, right = (pa.schema([("c", type_of(name))]) for name in (a, b))
-        return str(pa.unify_schemas([left, right], promote_options="permissive").field("c").type)
+        return name_of(pa.unify_schemas([left, right], promote_options="permissive").field("c").type)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"one column has type {a} in one part of the source and {b} in another: {error}") from error
 
@@ -215,7 +216,7 @@ class Scatter:
         known = self.receipt.columns
         for column in table.schema:
             infer = (column.metadata or {}).get(b"infer") == INFER[b"infer"]
-            kind = narrowest(table[column.name]) if infer else str(column.type)
+            kind = narrowest(table[column.name]) if infer else name_of(column.type)
             if column.name in known:
                 kind = wider(known[column.name][0], kind) if infer else _common(known[column.name][0], kind)
             known[column.name] = [kind, "infer" if infer else "typed"]
@@ -408,11 +409,12 @@ def resolve(path: str | Path, format: str | None, reading: Reading) -> Resolved:
     source = open_source(path / "fixes" if is_ingested(path) else path)
     notes = []
     if format is None:
-        form = guess_format(source)
+        form = guess_format(source, reading.encoding)
         notes.append(f"format {form.name!r} ({form.title}) was guessed")
     else:
         form = find_format(format)
-    members = tuple(m.name for m in source.members if form.wants(m.plain))
+    # a single file that is named is meant, whatever its name ends in
+    members = tuple(m.name for m in source.members if form.wants(m.plain) or source.kind == "file")
     if not members:
         raise DataError(
             f"{source.path.name}: holds no file of format {form.name!r} ({form.title}) among {len(source.members)}"
@@ -558,6 +560,7 @@ def _run(
         }
         if is_ingested(Path(source)):
             crs = open_fixes(Path(source)).crs
+        crs = crs or resolved.reading.crs
         if engine == "spark":
             from workbench.datasets import spark_io
 
@@ -605,7 +608,7 @@ def _run(
         crs = None
     entries = tuple(result["entry"] for result in results)
     named = (plan.reading.columns or {}).get("x", "x").lower()
-    if "x" in plan.columns and crs is None and named == "x" and all(map(_could_be_degrees, entries)):
+    if "x" in plan.columns and crs is None and named == "x" and report.kept and all(map(_could_be_degrees, entries)):
         report = report.told("x and y are taken for metres; were they degrees, they would be columns lon and lat")
     return Made(report, entries, plan.columns, plan.buckets, crs, described, tick_s)
 

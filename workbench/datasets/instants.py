@@ -124,6 +124,9 @@ def _codes(column: pa.Array) -> np.ndarray:
         return pd.factorize(column.to_numpy(zero_copy_only=False))[0].astype(np.int64)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_nested(column.type):
+        cells = [None if cell is None else repr(cell) for cell in column.to_pylist()]
+        column = pa.array(cells, pa.string())
     coded = column.dictionary_encode()
     return pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 

@@ -7,7 +7,7 @@
 
 A mobile lies whole in one bucket, so a replay needs no shuffle. The bucket is `hash(mobile) mod buckets`:
 
-* a whole number, or text that is the plain decimal form of one, is hashed as a 64-bit integer by the finaliser of
+* a whole number of 64 bits, or text that is the plain decimal form of one, is hashed by the finaliser of
   SplitMix64 (Steele, Lea, Flood 2014), so that 7 and "7" lie in one bucket;
 * other text is hashed by FNV-1a (64 bits) over its UTF-8 bytes, then by the same finaliser.
 
@@ -17,6 +17,7 @@ in a sibling folder and renamed as the last step, so a run that is killed leaves
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -31,6 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from workbench.datasets.quality import Report
@@ -40,7 +42,8 @@ MANIFEST = "manifest.json"
 SCHEMA_VERSION = 1
 ROW_GROUP = 1 << 18
 HASH = "splitmix64 of int64; splitmix64(fnv1a64(utf8)) of other text"
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+_OTHER = "arrow:"
+_WHOLE = r"^(0|-?[1-9][0-9]{0,19})$"
 
 
 def mix64(values: np.ndarray) -> np.ndarray:
@@ -69,10 +72,16 @@ def _fnv(text: pa.Array) -> np.ndarray:
 def hash_ids(ids: pa.Array) -> np.ndarray:
     """The 64-bit hash of each id."""
     if pa.types.is_integer(ids.type):
-        return mix64(ids.cast(pa.int64()).to_numpy(zero_copy_only=False).view(np.int64))
+        wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
+        return mix64(ids.cast(wide).to_numpy(zero_copy_only=False))
     hashed = np.empty(len(ids), np.uint64)
     whole = pc.match_substring_regex(ids, _WHOLE).to_numpy(zero_copy_only=False).astype(bool)
-    hashed[whole] = mix64(ids.filter(pa.array(whole)).cast(pa.int64()).to_numpy(zero_copy_only=False))
+    short = whole & (pc.binary_length(ids).to_numpy(zero_copy_only=False) <= 18)
+    long = np.flatnonzero(whole & ~short)
+    numbers = [int(text) for text in ids.take(pa.array(long)).to_pylist()]
+    hashed[long] = mix64(np.array([number % 2**64 for number in numbers], np.uint64))
+    whole[long] = [-(2**63) <= number < 2**64 for number in numbers]
+    hashed[short] = mix64(ids.filter(pa.array(short)).cast(pa.int64()).to_numpy(zero_copy_only=False))
     hashed[~whole] = mix64(_fnv(ids.filter(pa.array(~whole))))
     return hashed
 
@@ -187,7 +196,23 @@ def type_of(name: str) -> pa.DataType:
     if name.startswith("timestamp["):
         unit, _, zone = name[len("timestamp[") : -1].partition(", tz=")
         return pa.timestamp(unit, tz=zone or None)
+    if name.startswith(_OTHER):
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name[len(_OTHER) :]))).field(0).type
     return pa.type_for_alias(name)
+
+
+def name_of(kind: pa.DataType) -> str:
+    """The name by which a manifest calls a type; lists and records, which have none, are written out.
+
+    >>> name_of(pa.date32()), type_of(name_of(pa.list_(pa.int8())))
+    ('date32[day]', ListType(list<item: int8>))
+    """
+    try:
+        if type_of(str(kind)) == kind:
+            return str(kind)
+    except ValueError:
+        pass
+    return _OTHER + base64.b64encode(pa.schema([("c", kind)]).serialize().to_pybytes()).decode()
 
 
 def is_ingested(path: str | Path) -> bool:

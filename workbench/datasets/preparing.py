@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from workbench.datasets.distance import distance_m
 from workbench.datasets.ingesting import Made, _extent, _finish
-from workbench.datasets.layout import Fixes, open_fixes, whole_folder, write_parquet
+from workbench.datasets.layout import Fixes, name_of, open_fixes, whole_folder, write_parquet
 from workbench.datasets.quality import Report, coordinates_of
 from workbench.errors import DataError
 from workbench.geometry import EARTH_RADIUS_M
@@ -426,4 +426,4 @@ def _prepare_bucket(job: tuple[int, str, str], steps: Sequence[Step]) -> dict[st
         name = f"fixes/bucket-{bucket:05d}.parquet"
         write_parquet(made, Path(work) / name)
         entry |= {"path": name, **_extent(made)}
-    return {"entry": entry, "columns": {f.name: str(f.type) for f in made.schema}}
+    return {"entry": entry, "columns": {f.name: name_of(f.type) for f in made.schema}}

@@ -33,6 +33,8 @@ SUPERSEDED = "superseded at one instant"
 REASONS = (ROW, MOBILE, TIME, OPERATION, FINITE, GLOBE, ZERO, CONFLICT, SPEED, SUPERSEDED)
 """In the order in which they are looked for."""
 
+RESERVED = ("reason", "unread")
+"""What is said about a row; attributes of these names get a `_`."""
 OPERATIONS = ("add", "update", "remove")
 
 

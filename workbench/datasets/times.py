@@ -70,12 +70,27 @@ def numbers(text: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         return text.cast(kind)
     except pa.ArrowInvalid:
-        values = pd.to_numeric(pd.Series(pc.utf8_trim_whitespace(text).to_pandas(), dtype=object), errors="coerce")
+        trimmed = pc.utf8_trim_whitespace(text)
+        values = pd.to_numeric(pd.Series(trimmed.to_pandas(), dtype=object), errors="coerce")
         found = pa.array(values.astype("float64"), pa.float64(), from_pandas=True)
-        if pa.types.is_integer(kind):
-            whole = pc.equal(found, pc.round(found))
-            found = pc.if_else(pc.fill_null(whole, False), found, None)
-        return found.cast(kind, safe=False)
+        if not pa.types.is_integer(kind):
+            return found
+        # decimals hold whole numbers up to 2^53; longer ones are read digit by digit
+        digits = pc.utf8_ltrim(trimmed, "-+0")
+        plain = pc.and_(pc.match_substring_regex(trimmed, r"^[-+]?[0-9]+$"), pc.less_equal(pc.utf8_length(digits), 19))
+        fits = pc.or_(pc.less(pc.utf8_length(digits), 19), pc.less_equal(digits, str(2**63 - 1)))
+        exact = pc.if_else(pc.fill_null(pc.and_(plain, fits), False), pc.utf8_ltrim(trimmed, "+"), None).cast(kind)
+        return pc.coalesce(exact, whole_numbers(found).cast(kind))
+
+
+def whole_numbers(found: pa.Array) -> pa.Array:
+    """Decimals as whole numbers; what is none, or too large to be sure of, becomes null.
+
+    >>> whole_numbers(pa.array([2.0, 2.5, 1e300])).to_pylist()
+    [2, None, None]
+    """
+    sure = pc.and_(pc.equal(found, pc.round(found)), pc.less_equal(pc.abs(found), 2.0**53))
+    return pc.if_else(pc.fill_null(sure, False), found, None).cast(pa.int64())
 
 
 def read_times(column: pa.Array, clock: Clock, where: str = "") -> pa.Array:
@@ -115,11 +130,12 @@ def _largest(values: pa.Array) -> float:
 
 
 def _whole(column: pa.Array) -> pa.Array:
+    if pa.types.is_uint64(column.type):
+        return pc.if_else(pc.less_equal(column, pa.scalar(2**63 - 1, pa.uint64())), column, None).cast(pa.int64())
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     if pa.types.is_floating(column.type):
-        whole = pc.fill_null(pc.equal(column, pc.round(column)), False)
-        return pc.if_else(whole, column, None).cast(pa.int64())
+        return whole_numbers(column.cast(pa.float64()))
     raise DataError(f"times of type {column.type} are no whole ticks")
 
 

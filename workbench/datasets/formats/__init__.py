@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from workbench.datasets.archives import Source
 from workbench.datasets.formats import ais, cabspotting, detectors, generic, geolife, gpx, porto, tdrive, tollgates
-from workbench.datasets.formats.base import Format
+from workbench.datasets.formats.base import Format, recoded
 from workbench.errors import DataError, did_you_mean
 
 FORMATS: dict[str, Format] = {
@@ -45,7 +45,7 @@ def find_format(name: str) -> Format:
     return FORMATS[name]
 
 
-def guess_format(source: Source) -> Format:
+def guess_format(source: Source, encoding: str = "utf8") -> Format:
     """The most particular format that knows one of the first members by its name and its first bytes.
 
     Several are looked at: a folder of detector readings begins with the table of their locations, which is a CSV like
@@ -58,7 +58,7 @@ def guess_format(source: Source) -> Format:
         if not wanted:
             continue
         with source.open(member.name) as stream:
-            head = stream.read(1 << 14)
+            head = recoded(stream.read(1 << 14), encoding)
         if head:
             found.append(next((order.index(form) for form in wanted if form.knows(member.plain, head)), len(order)))
         if len(found) == MEMBERS_TRIED:

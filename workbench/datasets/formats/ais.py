@@ -11,7 +11,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from workbench.datasets.formats.base import Cell, Format, Opened, Reading, fixes_table, header_of, text_tables
+from workbench.datasets.formats.base import (
+    Cell,
+    Format,
+    Opened,
+    Reading,
+    first_line,
+    fixes_table,
+    header_of,
+    text_tables,
+)
 from workbench.datasets.times import Clock
 from workbench.errors import DataError
 
@@ -51,7 +60,7 @@ def read(opened: Opened, reading: Reading) -> Iterator[pa.Table]:
 
 
 def _knows(name: str, head: bytes) -> bool:
-    columns = header_of(head.split(b"\n")[0], ",", name)
+    columns = header_of(first_line(head), ",", name)
     return "MMSI" in columns and ("# Timestamp" in columns or "Timestamp" in columns)
 
 

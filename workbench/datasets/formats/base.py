@@ -14,22 +14,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from workbench.datasets.archives import Source
-from workbench.datasets.quality import ROW
+from workbench.datasets.quality import RESERVED, ROW
 from workbench.datasets.times import Clock, numbers, read_times
 from workbench.errors import DataError
 
 INFER = {b"infer": b"1"}
 BLOCK = 8 << 20
+AXES = ("lon", "lat", "x", "y", "z")
 _NULLS = ["", "NaN", "nan", "null", "NULL", "NA"]
 
 
@@ -42,11 +45,14 @@ class Reading:
     columns: Mapping[str, str] | None = None
     keep: tuple[str, ...] | None = None
     delimiter: str | None = None
+    decimal: str = "."
     encoding: str = "utf8"
     tick_s: float | None = None
     time: str | None = None
     crs: str | None = None
     side: Any = None
+    geometry: tuple[str, str] | None = None
+    """the column of the points, and their reference system"""
 
 
 @dataclass(frozen=True)
@@ -123,9 +129,9 @@ def text_tables(
         except LookupError:
             raise DataError(f"{opened.name}: encoding {encoding!r} is unknown; use a name such as 'latin-1'") from None
     for _ in range(skip):
-        stream.readline()
+        _line(stream)
     if names is None:
-        names = header_of(stream.readline(1 << 20), delimiter, opened.name)
+        names = header_of(_line(stream), delimiter, opened.name)
         if not names:
             return
     bad: list[str] = []
@@ -156,8 +162,41 @@ def text_tables(
         yield from _checked(pa.schema([(name, pa.string()) for name in names]).empty_table(), bad)
 
 
+def first_line(head: bytes) -> bytes:
+    """The first line, whatever ends it: LF, CR LF, or CR alone.
+
+    >>> first_line(b"a,b\\r1,2\\r")
+    b'a,b'
+    """
+    return re.split(rb"[\r\n]", head, maxsplit=1)[0]
+
+
+def _line(stream: io.BufferedReader) -> bytes:
+    """Take the first line off a stream."""
+    head = stream.peek(1)
+    line = first_line(head)
+    if len(line) == len(head):  # longer than what lies ready
+        return stream.readline(1 << 20)
+    stream.read(len(line))
+    if stream.read(1) == b"\r" and stream.peek(1)[:1] == b"\n":
+        stream.read(1)
+    return line
+
+
+def recoded(head: bytes, encoding: str) -> bytes:
+    """The beginning of a text as UTF-8."""
+    if encoding.lower().replace("-", "") in ("utf8", "utf8sig"):
+        return head
+    try:
+        return head.decode(encoding, "replace").encode()
+    except LookupError:
+        raise DataError(f"encoding {encoding!r} is unknown; use a name such as 'latin-1'") from None
+
+
 def header_of(line: bytes, delimiter: str, name: str) -> list[str]:
     """The column names in the first line of a text."""
+    if line.startswith(b"\x1f\x8b"):
+        raise DataError(f"{name}: is packed with gzip; let its name end in .gz")
     if line.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{name}: is UTF-16; say encoding='utf-16', or save it as UTF-8")
     try:
@@ -166,11 +205,15 @@ def header_of(line: bytes, delimiter: str, name: str) -> list[str]:
         raise DataError(f"{name}: the header is no UTF-8; say its encoding, such as encoding='latin-1'") from None
     if not text.strip():
         return []
-    names = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
+    try:
+        names = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DataError(f"{name}: the header cannot be read ({error})") from None
     twice = sorted({n for n in names if names.count(n) > 1 and n})
     if twice:
         raise DataError(f"{name}: the header names {', '.join(map(repr, twice))} twice")
-    return [n or f"column_{i + 1}" for i, n in enumerate(names)]
+    # what the gate says about a row has these names itself
+    return [f"{n}_" if n in RESERVED else n or f"column_{i + 1}" for i, n in enumerate(names)]
 
 
 def _checked(table: pa.Table, bad: list[str]) -> Iterator[pa.Table]:
@@ -217,6 +260,14 @@ def _is_utf8(cell: bytes) -> bool:
     return True
 
 
+def _trimmed(text: pa.Array) -> pa.Array:
+    """Text without the spaces around it; nothing but spaces is nothing."""
+    if not pc.any(pc.match_substring_regex(text, r"^\s|\s$")).as_py():
+        return text
+    trimmed = pc.utf8_trim_whitespace(text)
+    return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+
+
 def fixes_table(text: pa.Table, cells: Mapping[str, Cell], where: str) -> pa.Table:
     """A table of text as a table of fixes: one column for each cell, then `reason` and `unread`."""
     rows = text.num_rows
@@ -224,7 +275,7 @@ def fixes_table(text: pa.Table, cells: Mapping[str, Cell], where: str) -> pa.Tab
     broken = pc.is_valid(given)
     columns: dict[str, Any] = {}
     fields: list[pa.Field] = []
-    failures: list[tuple[str, pa.Array, pa.Array, bool]] = []
+    failures: list[Failure] = []
     for name, cell in cells.items():
         source = text[cell.source]
         if isinstance(source, pa.ChunkedArray):
@@ -235,24 +286,36 @@ def fixes_table(text: pa.Table, cells: Mapping[str, Cell], where: str) -> pa.Tab
             column = numbers(source, pa.float64())
         elif cell.kind == "whole":
             column = numbers(source, pa.int64())
+        elif cell.kind == "infer":
+            column = _trimmed(source)
         else:
             column = source
-        if column.null_count > source.null_count:
+        if cell.kind != "infer" and column.null_count > source.null_count:
             lost = pc.and_(pc.is_valid(source), pc.is_null(column))
-            failures.append((cell.source, source, lost, name not in ("t", "lon", "lat", "x", "y", "z")))
+            failures.append((cell.source, source, lost, name not in ("t", *AXES)))
         columns[name] = column
         fields.append(pa.field(name, column.type, metadata=INFER if cell.kind == "infer" else None))
-    reason = pc.if_else(broken, ROW, pa.scalar(None, pa.string()))
-    unread = given
-    if failures:
-        notes: list[dict[str, str]] = [{} for _ in range(rows)]
-        attribute = [False] * rows
-        for name, source, lost, matters in failures:
-            for row in pc.indices_nonzero(lost).to_pylist():
-                notes[row][name] = source[row].as_py()
-                attribute[row] = attribute[row] or matters
-        mine = pa.array([json.dumps(n, ensure_ascii=False) if n else None for n in notes], pa.string())
-        unread = pc.coalesce(given, mine)
-        reason = pc.if_else(pc.or_(broken, pa.array(attribute)), ROW, pa.scalar(None, pa.string()))
+    attribute, mine = unread_cells(rows, failures)
+    reason = pc.if_else(pc.or_(broken, attribute), ROW, pa.scalar(None, pa.string()))
+    unread = pc.coalesce(given, mine)
     fields += [pa.field("reason", pa.string()), pa.field("unread", pa.string())]
     return pa.table([*columns.values(), reason, unread], schema=pa.schema(fields))
+
+
+Failure = tuple[str, pa.Array, pa.Array, bool]
+"""A column of the source, its cells, which of them could not be read, and whether that makes the row unreadable."""
+
+
+def unread_cells(rows: int, failures: Sequence[Failure]) -> tuple[pa.Array, pa.Array]:
+    """Which rows are unreadable for their cells, and for each row the cells that could not be read, as text."""
+    if not failures:
+        return pa.array(np.zeros(rows, bool)), pa.nulls(rows, pa.string())
+    notes: list[dict[str, str]] = [{} for _ in range(rows)]
+    unreadable = [False] * rows
+    for name, source, lost, matters in failures:
+        for row in pc.indices_nonzero(lost).to_pylist():
+            notes[row][name] = str(source[row].as_py())
+            unreadable[row] = unreadable[row] or matters
+    return pa.array(unreadable), pa.array(
+        [json.dumps(n, ensure_ascii=False) if n else None for n in notes], pa.string()
+    )

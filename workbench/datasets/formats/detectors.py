@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.datasets.archives import Source, open_source
-from workbench.datasets.formats.base import Format, Opened, Reading, header_of, text_tables
+from workbench.datasets.formats.base import Format, Opened, Reading, first_line, header_of, text_tables
 from workbench.datasets.times import UTC, check_zone, numbers
 from workbench.errors import DataError
 
@@ -110,7 +110,7 @@ def readings(path: str | Path, zone: str | None = None) -> pd.DataFrame:
 
 
 def _knows(name: str, head: bytes) -> bool:
-    names = header_of(head.split(b"\n")[0], ",", name) if b"\n" in head else []
+    names = header_of(first_line(head), ",", name)
     return len(names) >= 10 and all(n.isdigit() for n in names)
 
 

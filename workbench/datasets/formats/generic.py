@@ -15,14 +15,31 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench.datasets.archives import Source
-from workbench.datasets.formats.base import Cell, Format, Opened, Reading, fixes_table, header_of, text_tables
-from workbench.datasets.times import Clock, read_times
+from workbench.datasets.formats.base import (
+    AXES,
+    Cell,
+    Failure,
+    Format,
+    Opened,
+    Reading,
+    first_line,
+    fixes_table,
+    header_of,
+    recoded,
+    text_tables,
+    unread_cells,
+)
+from workbench.datasets.frames import axes_of, geometry_of, points_table
+from workbench.datasets.quality import RESERVED, coordinates_of
+from workbench.datasets.times import Clock, numbers, read_times, whole_numbers
 from workbench.errors import DataError, did_you_mean, raise_all
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -37,7 +54,6 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "y": ("y", "y_m", "northing"),
     "z": ("z", "z_m"),
 }  # fmt: skip
-_PLACE = ("lon", "lat", "x", "y", "z")
 
 
 def resolve_columns(
@@ -59,7 +75,7 @@ def resolve_columns(
             if part not in names:
                 faults.append(f"{where}: column {part!r} for {name!r} is not there; {did_you_mean(part, names)}")
     raise_all(faults, DataError)
-    lower = {name.lower().strip(): name for name in reversed(names)}
+    lower = {name.lower().strip(): name for name in reversed(names)} | {name: name for name in names}
     degrees = "lon" in chosen or "lat" in chosen
     metres = "x" in chosen or "y" in chosen
     found = []
@@ -93,7 +109,7 @@ def clock_for(sample: Sequence[str | None], reading: Reading, where: str) -> Clo
     if reading.time is not None:
         return Clock(reading.time, reading.zone, reading.tick_s)
     values = [value.strip() for value in sample if value]
-    whole = sum(bool(re.fullmatch(r"[+-]?\d+", v)) for v in values)
+    whole = sum(bool(re.fullmatch(r"[+-]?\d+(\.0*)?", v)) for v in values)
     number = sum(bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", v)) for v in values)
     if values and number > len(values) / 2:
         if reading.tick_s is not None:
@@ -108,36 +124,48 @@ def clock_for(sample: Sequence[str | None], reading: Reading, where: str) -> Clo
 
 
 def _delimiter(line: bytes) -> str:
-    counts = {mark: line.count(mark.encode()) for mark in (",", ";", "\t", "|")}
-    return max(counts, key=lambda mark: counts[mark])
+    bare = re.sub(rb'"[^"]*"', b"", line.strip())
+    counts = {mark: bare.count(mark.encode()) for mark in (",", ";", "\t", "|")}
+    best = max(counts, key=lambda mark: counts[mark])
+    return best if counts[best] or b" " not in bare else " "
 
 
-def _first(source: Source, reading: Reading, wants: tuple[str, ...]) -> bytes:
+HEAD = 1 << 16
+
+
+def _first(source: Source, wants: tuple[str, ...]) -> bytes:
+    """The beginning of the first file that holds anything, up to the end of a line."""
     for member in source.members:
-        if member.plain.endswith(wants):
+        if member.plain.endswith(wants) or source.kind == "file":
             with source.open(member.name) as stream:
-                head = stream.read(1 << 16)
+                head = stream.read(HEAD)
             if head.strip():
-                return head
+                return head if len(head) < HEAD else head[: head.rfind(b"\n") + 1] or head
     raise DataError(f"{source.path.name}: holds no rows")
 
 
 def resolve_csv(source: Source, reading: Reading) -> tuple[Reading, list[str]]:
     """What the first lines of a CSV tell: delimiter, columns, and how its times are written."""
-    head = _first(source, reading, _TEXT)
-    if reading.encoding.lower().replace("-", "") != "utf8":
-        head = head.decode(reading.encoding, "replace").encode()
-    delimiter = reading.delimiter or _delimiter(head.split(b"\n")[0])
-    names = header_of(head.split(b"\n")[0], delimiter, source.path.name)
+    head = recoded(_first(source, _TEXT), reading.encoding)
+    delimiter = reading.delimiter or _delimiter(first_line(head))
+    names = header_of(first_line(head), delimiter, source.path.name)
     columns, notes = resolve_columns(names, reading.columns, source.path.name)
     _check_keep(names, reading, source.path.name)
-    opened = Opened(source.path.name, io.BufferedReader(io.BytesIO(head[: head.rfind(b"\n") + 1] or head)))  # type: ignore[arg-type]
+    opened = Opened(source.path.name, io.BufferedReader(io.BytesIO(head)))  # type: ignore[arg-type]
     sample = next(iter(text_tables(opened, delimiter=delimiter)), None)
+    if sample is not None and delimiter != "," and _decimal_commas(sample, columns):
+        reading = replace(reading, decimal=",")
+        notes.append("coordinates are written with a decimal comma")
     times = sample[columns["t"]].to_pylist()[:1000] if sample is not None else []
     clock = clock_for(times, reading, source.path.name)
     if clock.kind == "ticks" and reading.time is None:
         notes.append("times are whole numbers and stay ticks; time='unix' would read them as seconds since 1970")
     return replace(reading, columns=columns, clock=clock, delimiter=delimiter), notes
+
+
+def _decimal_commas(sample: pa.Table, columns: Mapping[str, str]) -> bool:
+    cells = [cell for name in AXES if name in columns for cell in sample[columns[name]].to_pylist()[:1000] if cell]
+    return 2 * sum(bool(re.fullmatch(r"\s*[+-]?\d*,\d+\s*", cell)) for cell in cells) > len(cells)
 
 
 def _check_keep(names: Sequence[str], reading: Reading, where: str) -> None:
@@ -168,6 +196,10 @@ def read_csv(opened: Opened, reading: Reading) -> Iterator[pa.Table]:
                 f"{opened.name}: has no column {', '.join(map(repr, lacking))}; all files share their columns"
             )
         text, columns = _joined(text, reading.columns)
+        if reading.decimal != ".":
+            for name in {columns[axis] for axis in AXES if axis in columns}:
+                points = pc.replace_substring(text[name], reading.decimal, ".")
+                text = text.set_column(text.column_names.index(name), name, points)
         yield fixes_table(text, csv_cells(text.column_names, columns, reading), opened.name)
 
 
@@ -176,7 +208,7 @@ def csv_cells(names: Sequence[str], columns: Mapping[str, str], reading: Reading
     assert reading.clock is not None
     used = {part for source in columns.values() for part in (source, *source.split("+"))} | {"unread"}
     cells = {"mobile": Cell(columns["mobile"]), "t": Cell(columns["t"], reading.clock)}
-    cells |= {name: Cell(columns[name], "number") for name in _PLACE if name in columns}
+    cells |= {name: Cell(columns[name], "number") for name in AXES if name in columns}
     cells |= {name: Cell(source, "text") for name, source in columns.items() if name not in SYNONYMS}
     for name in names:
         if name in used or (reading.keep is not None and name not in reading.keep):
@@ -184,8 +216,14 @@ def csv_cells(names: Sequence[str], columns: Mapping[str, str], reading: Reading
         if name == "op":
             cells[name] = Cell(name, "text")
         else:
-            cells[name if name not in cells else f"{name}_"] = Cell(name)
+            cells[_attribute(name, cells)] = Cell(name)
     return cells
+
+
+def _attribute(name: str, taken: Mapping[str, Any]) -> str:
+    """The name of an attribute; one that would be taken for something else gets a `_`."""
+    coordinate = name in AXES[:4] and ("lon" in taken or "x" in taken)
+    return f"{name}_" if name in taken or name in RESERVED or coordinate else name
 
 
 def from_table(table: pa.Table, reading: Reading, where: str) -> pa.Table:
@@ -195,6 +233,7 @@ def from_table(table: pa.Table, reading: Reading, where: str) -> pa.Table:
     table, columns = _joined(table, columns)
     used = {part for source in columns.values() for part in (source, *source.split("+"))}
     out: dict[str, pa.ChunkedArray | pa.Array] = {}
+    failures: list[Failure] = []
     for name, source in columns.items():
         column = table[source].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
@@ -202,23 +241,33 @@ def from_table(table: pa.Table, reading: Reading, where: str) -> pa.Table:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if name == "t":
-            text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
             clock = reading.clock or (
                 clock_for(column.slice(0, 1000).to_pylist(), reading, where)
-                if text
+                if _is_text(column)
                 else Clock(reading.time or "text", reading.zone, reading.tick_s)
             )
             out[name] = read_times(column, clock, f"{where}: ")
-        elif name in _PLACE:
-            out[name] = column.cast(pa.float64())
+        elif name in AXES:
+            out[name] = numbers(column, pa.float64()) if _is_text(column) else column.cast(pa.float64())
         elif name == "mobile":
             out[name] = _ids(column, where)
         else:
             out[name] = column
+        if name in ("t", *AXES) and out[name].null_count > column.null_count:
+            lost = pc.and_(pc.is_valid(column), pc.is_null(out[name]))
+            failures.append((source, column, lost, False))
     for name in table.column_names:
         if name not in used and (reading.keep is None or name in reading.keep) and not name.startswith("__index"):
-            out[name if name not in out else f"{name}_"] = plain(table[name])
+            out[_attribute(name, out)] = plain(table[name])
+    if "op" in out:
+        out["op"] = out["op"].cast(pa.string())  # whatever it holds: the gate knows three words
+    if failures:
+        out["unread"] = unread_cells(table.num_rows, failures)[1]
     return pa.table(out)
+
+
+def _is_text(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -233,36 +282,54 @@ def _ids(column: pa.Array, where: str) -> pa.Array:
         return column
     if pa.types.is_large_string(column.type) or pa.types.is_null(column.type):
         return column.cast(pa.string())
-    if pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.round(column))).as_py() in (True, None):
-        return column.cast(pa.int64())  # pandas makes decimals of whole numbers where one is missing
+    if pa.types.is_floating(column.type):  # pandas makes decimals of whole numbers where one is missing
+        column = pc.if_else(pc.is_nan(column), None, column)
+        found = whole_numbers(column.cast(pa.float64()))
+        if found.null_count == column.null_count:
+            return found
     raise DataError(f"{where}: ids of type {column.type} cannot be used; expected whole numbers or text")
 
 
 def read_parquet(opened: Opened, reading: Reading) -> Iterator[pa.Table]:
     """The fixes of one Parquet file, row group by row group."""
+    with _parquet(opened.path, opened.stream, opened.name) as file:
+        for index in range(file.num_row_groups):
+            try:
+                table = file.read_row_group(index)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise _unreadable(opened.name, error) from error
+            if reading.geometry is not None:
+                table = points_table(table, *reading.geometry)
+            yield from_table(table, reading, opened.name)
+
+
+def _parquet(path: Path | None, stream: io.BufferedReader, name: str) -> pq.ParquetFile:
     try:
-        source = opened.path if opened.path is not None else pa.BufferReader(opened.stream.read())
-        with pq.ParquetFile(source) as file:
-            for index in range(file.num_row_groups):
-                yield from_table(file.read_row_group(index), reading, opened.name)
+        return pq.ParquetFile(path if path is not None else pa.BufferReader(stream.read()))
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{opened.name}: is no readable Parquet file ({str(error).splitlines()[0]})") from error
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
+    return DataError(f"{name}: is no readable Parquet file ({str(error).splitlines()[0]})")
 
 
 def resolve_parquet(source: Source, reading: Reading) -> tuple[Reading, list[str]]:
-    """What the schema of the first Parquet file tells."""
+    """What the schema of the first Parquet file tells; GeoParquet of points has its coordinates in the geometry."""
     for member in source.members:
-        if member.plain.endswith(_PARQUET):
-            with source.open(member.name) as stream:
-                path = source.path_of(member.name)
-                try:
-                    names = pq.read_schema(path if path is not None else pa.BufferReader(stream.read())).names
-                except (pa.ArrowInvalid, OSError) as error:
-                    raise DataError(
-                        f"{member.name}: is no readable Parquet file ({str(error).splitlines()[0]})"
-                    ) from error
+        if member.plain.endswith(_PARQUET) or source.kind == "file":
+            path = source.path_of(member.name)
+            with source.open(member.name) as stream, _parquet(path, stream, member.name) as file:
+                schema = file.schema_arrow
+            names, told = schema.names, []
+            if b"geo" in (schema.metadata or {}) and not coordinates_of([name.lower() for name in names]):
+                column, crs = geometry_of(schema.metadata[b"geo"], member.name)
+                axes, metres = axes_of(crs)
+                reading = replace(reading, geometry=(column, crs), crs=metres or reading.crs)
+                names = [*(name for name in names if name != column), *axes]
+                told.append(f"positions are read from {column}, in {crs}")
             columns, notes = resolve_columns(names, reading.columns, source.path.name)
-            return replace(reading, columns=columns), notes
+            return replace(reading, columns=columns), notes + told
     raise DataError(f"{source.path.name}: holds no Parquet file")
 
 
