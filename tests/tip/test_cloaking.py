@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.errors import DataError
-from workbench.tip.cloaking import anonymous_cell, cell_of, cost
-from workbench.tip.services import Sight, suggested
+from workbench.tip.broker import broker
+from workbench.tip.cloaking import Cloaked, anonymous_cell, cell_of, cost
+from workbench.tip.services import Fix, Information, LocationService, Sight, suggested
+from workbench.tip.simulated import Simulation
 
 COORDINATE = st.integers(-2_000, 2_000).map(float)
 PLACE = st.tuples(COORDINATE, COORDINATE)
@@ -36,15 +38,33 @@ def test_at_least_k_users_share_an_anonymous_cell(users: list[tuple[float, float
     assert all(anonymous_cell(u, users, k, x1 - x0) == (x0, y0, x1, y1) for u in inside), "nobody stands out"
 
 
-@given(st.lists(PLACE, max_size=20), st.sampled_from([50, 100, 400]))
+@settings(max_examples=30)
+@given(st.lists(PLACE, max_size=12), st.sampled_from([50, 100, 400]))
 def test_overlap_misses_nothing(places: list[tuple[float, float]], cell_m: int) -> None:
     found = cost([(place, cell_of(place, cell_m)) for place in places], SIGHTS, ["art"])
     assert found.missed == 0 and found.right == sum(len(suggested(SIGHTS, ["art"], place)) for place in places)
 
 
 def test_larger_cells_cost_more_and_the_middle_of_a_cell_misses() -> None:
-    places = [(float(x), float(y)) for x in range(0, 900, 50) for y in range(0, 700, 50)]
+    places = [(float(x), float(y)) for x in range(0, 900, 100) for y in range(0, 700, 100)]
     costs = [cost([(p, cell_of(p, m)) for p in places], SIGHTS, ["art"]) for m in (50, 100, 200)]
     assert costs[0].wrong < costs[1].wrong < costs[2].wrong
     middle = cost([(p, cell_of(p, 200)) for p in places], SIGHTS, ["art"], overlap=False)
     assert middle.missed > 0 and middle.wrong > 0
+
+
+def test_a_cloaked_location_service_tells_cells_and_nothing_is_missed() -> None:
+    """From end to end: the information service never sees a position, and names all that is there, and some more."""
+    path = tuple(Fix(n * 1_000_000, 30.0 * n, 20.0) for n in range(1, 20))
+    told = {}
+    for name, location in (
+        ("plain", LocationService(path)),
+        ("cloaked", Cloaked(LocationService(path), lambda place: cell_of(place, 100))),
+    ):
+        made = Simulation([broker("b")]).start("b")
+        made.join("location", "b", location).join("guide", "b", Information(SIGHTS, ("art",))).run(21_000_000)
+        told[name] = [event.body for event in made.received("guide", "Location")]
+        sent = made.messages
+        told[f"{name} answers"] = int(((sent["sender"] == "guide") & (sent["type"] == "Information")).sum())
+    assert "x0" in told["cloaked"][0] and len(set(told["cloaked"])) < len(set(told["plain"])) == len(path)
+    assert told["cloaked answers"] >= told["plain answers"] > 0

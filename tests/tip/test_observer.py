@@ -204,7 +204,7 @@ def test_the_order_of_registration_decides_nothing(world: list[Registered], rand
 def test_who_is_active_has_what_it_needs_and_who_is_stalled_has_not(world: list[Registered]) -> None:
     found = evaluate(world)
     for one in world:
-        offered = [e for other in world if other.label in found.active - {one.label} for e in other.entries()]
+        offered = [e for other in world if other.label in found.active - {one.label} for e in other.entries]
         assert (one.label in found.active) == all(
             any(condition.accepts(entry) for entry in offered) for condition in one.description.conditions
         )

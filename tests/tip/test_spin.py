@@ -8,25 +8,31 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import CI
 from tests.tip.test_verify import (
     an_event_is_lost,
     everybody_reacts_to_the_user,
     new_advertisements_are_not_evaluated,
 )
+from tests.tip.worlds import explored
 from workbench.errors import WorkbenchError
 from workbench.tip.broker import Step, step
 from workbench.tip.inputs import Input, Tick
 from workbench.tip.promela import SAFETY, check, promela, tabulated
 from workbench.tip.state import State
 from workbench.tip.verified import WORLDS
-from workbench.tip.verify import Stepping, explore
-
-needs_spin = pytest.mark.skipif(
-    not (shutil.which("spin") and shutil.which("gcc")), reason="needs spin and gcc: sh tools/spin installs them"
-)
+from workbench.tip.verify import Stepping
 
 
-@needs_spin
+@pytest.fixture
+def spin() -> None:
+    """SPIN and gcc; where they are missing, tests of them are skipped, and with CI=true they fail."""
+    if not (shutil.which("spin") and shutil.which("gcc")):
+        (pytest.fail if CI else pytest.skip)("needs spin and gcc: sh tools/spin installs them")
+
+
+@pytest.mark.xdist_group("tip worlds")
+@pytest.mark.usefixtures("spin")
 @pytest.mark.parametrize(("world", "claims"), [("die", ["met_guide", "until_guide", "gone_gps"]), ("for ever", [
     "met_guide", "until_guide", "gone_gps"])])  # fmt: skip
 def test_spin_finds_every_claim_to_hold_and_counts_the_same_states(
@@ -35,7 +41,7 @@ def test_spin_finds_every_claim_to_hold_and_counts_the_same_states(
     found = check(promela(tabulated(WORLDS[world])), tmp_path)
     assert [one.claim for one in found] == [SAFETY, *claims]
     assert not [(one.claim, one.trail) for one in found if one.errors]
-    assert found[0].states == explore(WORLDS[world]).states
+    assert found[0].states == explored(world).states
 
 
 def deregistration_is_put_off(state: State, input: Input, now: int) -> Step:
@@ -46,7 +52,7 @@ def deregistration_is_put_off(state: State, input: Input, now: int) -> Step:
     return Step(replace(state, services=late), ())
 
 
-@needs_spin
+@pytest.mark.usefixtures("spin")
 @pytest.mark.parametrize(
     ("bug", "world", "claim"),
     [
@@ -58,9 +64,9 @@ def deregistration_is_put_off(state: State, input: Input, now: int) -> Step:
     ids=lambda given: getattr(given, "__name__", str(given)),
 )
 def test_spin_finds_a_seeded_bug_with_a_trail(tmp_path: Path, bug: Stepping, world: str, claim: str) -> None:
-    found = {one.claim: one for one in check(promela(tabulated(WORLDS[world], step=bug)), tmp_path)}
-    assert found[claim].errors == 1 and len(found[claim].trail) > 3, found
-    assert any(line.startswith("deliver") for line in found[claim].trail)
+    (found,) = check(promela(tabulated(WORLDS[world], step=bug)), tmp_path, only=claim)
+    assert found.errors == 1 and len(found.trail) > 3, found
+    assert any(line.startswith("deliver") for line in found.trail)
 
 
 def test_a_step_that_looks_at_more_than_its_state_is_known_by_cannot_be_tabulated() -> None:

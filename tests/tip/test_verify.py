@@ -8,35 +8,37 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.tip.worlds import LOCATION, publishing
+from tests.tip.worlds import LOCATION, explored, publishing
 from workbench.tip import broker as brokering
 from workbench.tip.broker import Step
 from workbench.tip.inputs import Connected, Disconnected, Filter, Input, Received, Send, Tick
 from workbench.tip.state import State
-from workbench.tip.verified import GUIDE, TAP, WORLDS
-from workbench.tip.verify import JOIN, SHOW, Exploration, Script, explore
+from workbench.tip.transitions import TRANSITIONS
+from workbench.tip.verified import GUIDE, PLANNED, TAP, WORLDS
+from workbench.tip.verify import JOIN, SHOW, Script, explore
 
 
-@pytest.fixture(scope="module")
-def explored() -> dict[str, Exploration]:
-    return {name: explore(scripts) for name, scripts in WORLDS.items()}
-
-
+@pytest.mark.xdist_group("tip worlds")
 @pytest.mark.parametrize("name", WORLDS)
-def test_every_property_holds_in_every_interleaving(explored: dict[str, Exploration], name: str) -> None:
-    found = explored[name]
+def test_every_property_holds_in_every_interleaving(name: str) -> None:
+    found = explored(name)
     assert not found.found, str(found.found[0])
     assert found.states > 100 and found.transitions > found.states
     assert found.ends > 0 or WORLDS[name][0].again is not None
 
 
-def test_every_kind_of_input_and_system_event_was_reached(explored: dict[str, Exploration]) -> None:
-    reached = {kind for one in explored.values() for kind in one.reached}
-    assert reached >= {
-        "Connect", "Connected", "Disconnected", "Received", "Filter", "Sent", "Tick", "Foreground",
-        "Registration", "Deregistration", "Advertisement", "Unadvertisement", "Subscription", "Unsubscription",
-        "Location", "Information", "Tap",
-    }  # fmt: skip
+@pytest.mark.xdist_group("tip worlds")
+@pytest.mark.parametrize("name", PLANNED)
+def test_every_property_holds_when_brokers_part_end_and_begin_again(name: str) -> None:
+    found = explored(name)
+    assert not found.found, str(found.found[0])
+    assert found.ends > 0 and found.transitions > found.states
+
+
+@pytest.mark.xdist_group("tip worlds")
+def test_every_transition_of_the_table_is_reached() -> None:
+    reached = {row for name in (*WORLDS, *PLANNED) for row in explored(name).reached}
+    assert reached == set(TRANSITIONS)
 
 
 # -- seeded bugs -------------------------------------------------------------------------------------------

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.rules import Condition, Rule
-from workbench.tip.verified import INFORMATION, LOCATION, Answering, Quiet, publishing, subscribing
+from workbench.tip.verified import (
+    INFORMATION,
+    LOCATION,
+    PLANNED,
+    WORLDS,
+    Answering,
+    Quiet,
+    publishing,
+    subscribing,
+)
+from workbench.tip.verify import Exploration, explore
 
-__all__ = ["INFORMATION", "LOCATION", "Answering", "Quiet", "publishing", "ruled", "subscribing"]
+__all__ = ["INFORMATION", "LOCATION", "Answering", "Quiet", "explored", "publishing", "ruled", "subscribing"]
 
 
 def ruled(*rules: Rule, category: str = "map", needs: tuple[Condition, ...] = (), **more: Any) -> Quiet:
     return Quiet(ServiceDescription(category, groups=(rules,), conditions=needs, **more))
+
+
+@cache
+def explored(name: str) -> Exploration:
+    """A world over all interleavings: once for all the tests that look at it."""
+    if name in WORLDS:
+        return explore(WORLDS[name])
+    scripts, plan = PLANNED[name]
+    return explore(scripts, plan=plan)

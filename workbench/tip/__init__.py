@@ -11,5 +11,7 @@ simulated     the driver with simulated time            tcp        the driver ov
 services      location, information, maps, ...          verify     the steps, over all interleavings
 availability  where services are to be had              cloaking   regions in place of positions
 promela       the same steps, for SPIN                  verified   the worlds that are verified
-museum        the museum of sections 5 and 7
+transitions   the table that they have to reach
+walk          a user among providers                    museum     the walk of sections 5 and 7
+day           a tourist's day over a city
 """

@@ -74,7 +74,7 @@ from workbench.tip.inputs import (
 from workbench.tip.observer import Evaluation, Registered, Subscription, evaluate
 from workbench.tip.recent import Recent
 from workbench.tip.rules import Entry
-from workbench.tip.state import Limits, Neighbour, Outbox, Service, State
+from workbench.tip.state import Limits, Neighbour, Outbox, Service, State, changed
 
 SYSTEM = "system"
 USER_INPUT = "user-input"
@@ -109,6 +109,12 @@ def deadline(state: State) -> int | None:
     for service in state.services.values():
         due += [service.heard[type] + _interval(service, type) for type in service.heard if type not in service.silent]
     return min(due, default=None) if state.phase == "running" else None
+
+
+def same_deadline(before: State, after: State) -> bool:
+    """Whether what `deadline` looks at was left as it is; to look at a thousand services at each delivery is dear."""
+    kept = before.services is after.services and before.neighbours is after.neighbours
+    return kept and before.phase == after.phase
 
 
 # -- the step ------------------------------------------------------------------------------------------
@@ -157,37 +163,37 @@ class _Working:
         return Step(self.state, tuple(self.effects))
 
     def change(self, **fields: Any) -> None:
-        self.state = replace(self.state, **fields)
+        self.state = changed(self.state, **fields)
 
     def log(self, text: str) -> None:
         self.effects.append(Log(f"{self.state.name} {text}" if not text.startswith(self.state.name) else text))
 
-    def service(self, name: str, changed: Service | None) -> None:
-        others = {n: s for n, s in self.state.services.items() if n != name or changed is not None}
-        self.change(services={**others, **({name: changed} if changed else {})})
+    def service(self, name: str, new: Service | None) -> None:
+        others = {n: s for n, s in self.state.services.items() if n != name or new is not None}
+        self.change(services={**others, **({name: new} if new else {})})
 
-    def neighbour(self, name: str, changed: Neighbour | None) -> None:
-        others = {n: s for n, s in self.state.neighbours.items() if n != name or changed is not None}
-        self.change(neighbours={**others, **({name: changed} if changed else {})})
+    def neighbour(self, name: str, new: Neighbour | None) -> None:
+        others = {n: s for n, s in self.state.neighbours.items() if n != name or new is not None}
+        self.change(neighbours={**others, **({name: new} if new else {})})
 
     def send(self, name: str, event: Event) -> None:
         """Into the outbox of a receiver, and off if there is room in its window."""
         state = self.state
         box = state.outboxes.get(name, Outbox())
         if name in state.connected and box.in_flight < state.limits.window and not box.waiting:
-            box = replace(box, in_flight=box.in_flight + 1)
+            box = changed(box, in_flight=box.in_flight + 1)
             self.effects.append(Send(name, event))
         elif len(box.waiting) < state.limits.outbox or event.category == SYSTEM:
-            box = replace(box, waiting=(*box.waiting, event))
+            box = changed(box, waiting=(*box.waiting, event))
         else:
-            box = replace(box, dropped=box.dropped + 1)
+            box = changed(box, dropped=box.dropped + 1)
             self.log(f"drops {event.type} {event.id} for {name}: {len(box.waiting)} events wait already")
         self.change(outboxes={**state.outboxes, name: box})
 
     def sent(self, name: str, count: int) -> None:
         box = self.state.outboxes.get(name)
         if box is not None:
-            self._flush(name, replace(box, in_flight=max(0, box.in_flight - count)))
+            self._flush(name, changed(box, in_flight=max(0, box.in_flight - count)))
 
     def _flush(self, name: str, box: Outbox) -> None:
         room = self.state.limits.window - box.in_flight if name in self.state.connected else 0
@@ -198,7 +204,7 @@ class _Working:
 
     def reconnect(self, name: str) -> None:
         """What was on its way is lost with the connection; what waited leaves."""
-        self._flush(name, replace(self.state.outboxes.get(name, Outbox()), in_flight=0))
+        self._flush(name, changed(self.state.outboxes.get(name, Outbox()), in_flight=0))
 
     def forget_outbox(self, name: str) -> None:
         self.change(outboxes={n: b for n, b in self.state.outboxes.items() if n != name})
@@ -222,8 +228,9 @@ def _start(working: _Working) -> None:
     state = working.state
     if state.phase == "running":
         return working.log("runs already")
-    services = {name: replace(one, gone_since=working.now, heard={}) for name, one in state.services.items()}
+    services = {name: changed(one, gone_since=working.now, heard={}) for name, one in state.services.items()}
     working.change(phase="running", connected={}, neighbours={}, in_queue=(), outboxes={}, services=services)
+    _observe(working)
     return working.log(f"started; {len(services)} services known")
 
 
@@ -237,11 +244,11 @@ def _connected(working: _Working, name: str, kind: str) -> None:
         known = state.neighbours.get(name, Neighbour())
         working.forget_outbox(name)
         told: frozenset[Any] = frozenset()
-        working.neighbour(name, replace(known, gone_since=None, told_entries=told, told_wants=told))
+        working.neighbour(name, changed(known, gone_since=None, told_entries=told, told_wants=told))
         working.tell(name, REGISTRATION)
         return _tell_neighbours(working)
     if name in state.services:
-        working.service(name, replace(state.services[name], gone_since=None))
+        working.service(name, changed(state.services[name], gone_since=None))
         _observe(working)
         working.log(f"knows {name} already: its registration is used again")
     return working.reconnect(name)
@@ -253,9 +260,9 @@ def _disconnected(working: _Working, name: str) -> None:
         return
     working.change(connected={n: k for n, k in state.connected.items() if n != name})
     if name in state.services:
-        working.service(name, replace(state.services[name], gone_since=working.now, heard={}))
+        working.service(name, changed(state.services[name], gone_since=working.now, heard={}))
     elif name in state.neighbours:
-        working.neighbour(name, replace(state.neighbours[name], gone_since=working.now))
+        working.neighbour(name, changed(state.neighbours[name], gone_since=working.now))
     else:
         working.forget_outbox(name)
 
@@ -283,7 +290,7 @@ def _shutdown(working: _Working, keep: bool) -> None:
         working.tell(name, END)
         working.effects.append(Close(name))
     kept = {n: s for n, s in working.state.services.items() if keep and not s.auxiliary}
-    working.change(phase="stopped", services=kept, in_queue=(), connected={})
+    working.change(phase="stopped", services=kept, in_queue=(), connected={}, outboxes={}, foreground="")
     working.log(f"ended; {len(kept)} services kept")
     working.effects.append(Ended())
 
@@ -301,7 +308,7 @@ def _tick(working: _Working) -> None:
     for name, service in list(working.state.services.items()):
         late = {type for type, at in service.heard.items() if at + _interval(service, type) <= now} - service.silent
         if late:
-            working.service(name, replace(service, silent=service.silent | late))
+            working.service(name, changed(service, silent=service.silent | late))
             for type in sorted(late):
                 _tell_subscribers(working, name, type, SILENCE)
 
@@ -359,7 +366,7 @@ def _system(working: _Working, name: str, event: Event) -> None:
     service = working.state.services.get(name)
     if event.type == REGISTRATION:
         said = from_body(event.body)
-        working.service(name, replace(service, description=said) if service else Service(said))
+        working.service(name, changed(service, description=said) if service else Service(said))
         return _observe(working)
     if service is None:
         raise DataError(f"{name} is not registered; expected a {REGISTRATION} first")
@@ -370,18 +377,18 @@ def _system(working: _Working, name: str, event: Event) -> None:
     elif event.type == ADVERTISEMENT:
         new = read_advertisement(event.body)
         others = tuple(one for one in said.advertisements if one.type != new.type)
-        working.service(name, replace(service, description=replace(said, advertisements=(*others, new))))
+        working.service(name, changed(service, description=replace(said, advertisements=(*others, new))))
         _observe(working)
     elif event.type == UNADVERTISEMENT:
         type = body_field(event.body, "name")
         left = tuple(one for one in said.advertisements if one.type != type)
-        working.service(name, replace(service, description=replace(said, advertisements=left)))
+        working.service(name, changed(service, description=replace(said, advertisements=left)))
         _observe(working)
     elif event.type in (SUBSCRIPTION, UNSUBSCRIPTION):
         type = body_field(event.body, "name")
         rest = tuple(one for one in said.subscriptions if one != type)
         asked_now = (*rest, type) if event.type == SUBSCRIPTION else rest
-        working.service(name, replace(service, description=replace(said, subscriptions=asked_now)))
+        working.service(name, changed(service, description=replace(said, subscriptions=asked_now)))
         _observe(working)
     else:
         raise DataError(f"system event {event.type!r} of a service; expected {REGISTRATION}, {ADVERTISEMENT}, ...")
@@ -392,7 +399,7 @@ def _system_of_broker(working: _Working, name: str, event: Event) -> None:
     neighbour = working.state.neighbours[name]
     if event.type == REGISTRATION:
         # It begins to tell everything anew.
-        working.neighbour(name, replace(neighbour, entries=frozenset(), wants=frozenset()))
+        working.neighbour(name, changed(neighbour, entries=frozenset(), wants=frozenset()))
         _observe(working)
     elif event.type == DEREGISTRATION:
         working.effects.append(Close(name))
@@ -403,7 +410,7 @@ def _system_of_broker(working: _Working, name: str, event: Event) -> None:
         key = (new.publisher, new.advertisement.type)
         others = {e for e in neighbour.entries if (e.publisher, e.advertisement.type) != key}
         working.neighbour(
-            name, replace(neighbour, entries=frozenset(others | {new} if event.type == ADVERTISEMENT else others))
+            name, changed(neighbour, entries=frozenset(others | {new} if event.type == ADVERTISEMENT else others))
         )
         _observe(working)
     elif event.type in (SUBSCRIPTION, UNSUBSCRIPTION):
@@ -414,7 +421,7 @@ def _system_of_broker(working: _Working, name: str, event: Event) -> None:
             event.publisher,
         )
         wants = neighbour.wants | {wanted} if event.type == SUBSCRIPTION else neighbour.wants - {wanted}
-        working.neighbour(name, replace(neighbour, wants=wants))
+        working.neighbour(name, changed(neighbour, wants=wants))
     elif event.type != REFUSED:
         raise DataError(f"system event {event.type!r} of a broker; expected {REGISTRATION}, {ADVERTISEMENT}, ...")
 
@@ -462,7 +469,7 @@ def _observed(state: State, name: str, found: Evaluation, now: int) -> Service:
     status = (SUBSCRIBED, *sorted({s.type for s in chosen})) if active else (STALLED,)
     heard = active and name in state.connected
     promised = {one.type for one in said.advertisements if one.interval and heard}
-    return replace(
+    return changed(
         service,
         active=active,
         subscriptions=chosen,
@@ -495,7 +502,7 @@ def _manage_auxiliaries(working: _Working, found: Evaluation) -> bool:
                 working.effects.append(Launch(name, auxiliary))
                 working.log(f"starts {name}")
             else:
-                working.service(name, replace(now[1], description=description))
+                working.service(name, changed(now[1], description=description))
             did = True
         elif wanted is None and now is not None:
             working.service(name, None)
@@ -510,6 +517,8 @@ def _manage_auxiliaries(working: _Working, found: Evaluation) -> bool:
 def _tell_neighbours(working: _Working) -> None:
     """Tell each broker what changed of the local advertisements and of what is wanted from it."""
     state = working.state
+    if state.connected.keys().isdisjoint(state.neighbours):
+        return
     entries = frozenset(
         Entry(state.label(name), one)
         for name, service in state.services.items()
@@ -523,17 +532,17 @@ def _tell_neighbours(working: _Working) -> None:
         neighbour = working.state.neighbours[name]
         theirs = {entry.publisher for entry in neighbour.entries}
         wants = frozenset(s for s in wanted if not s.publisher or s.publisher in theirs)
-        working.neighbour(name, replace(neighbour, told_entries=entries, told_wants=wants))
+        working.neighbour(name, changed(neighbour, told_entries=entries, told_wants=wants))
         kept = {(e.publisher, e.advertisement.type) for e in entries}
         for entry in sorted(neighbour.told_entries - entries):
             if (entry.publisher, entry.advertisement.type) not in kept:
                 _tell_broker(working, name, UNADVERTISEMENT, advertisement_body(entry.advertisement), entry.publisher)
         for entry in sorted(entries - neighbour.told_entries):
             _tell_broker(working, name, ADVERTISEMENT, advertisement_body(entry.advertisement), entry.publisher)
-        for type, changed in (
+        for type, news in (
             (UNSUBSCRIPTION, neighbour.told_wants - wants), (SUBSCRIPTION, wants - neighbour.told_wants),
         ):  # fmt: skip
-            for one in sorted(changed):
+            for one in sorted(news):
                 text = body(name=one.type, category=one.category, quality=one.quality)
                 _tell_broker(working, name, type, text, one.publisher)
 
@@ -555,7 +564,7 @@ def _hear(working: _Working, name: str, type: str) -> None:
     service = working.state.services[name]
     if type in service.heard:
         working.service(
-            name, replace(service, heard={**service.heard, type: working.now}, silent=service.silent - {type})
+            name, changed(service, heard={**service.heard, type: working.now}, silent=service.silent - {type})
         )
         if type in service.silent:
             _tell_subscribers(working, name, type, SOUND)

@@ -85,6 +85,9 @@ class Cache:
     max_age: int = 3_600_000_000
     requests: Mapping[Similar, Request] = field(default_factory=dict)
     replies: Mapping[str, Reply] = field(default_factory=dict)
+    hits: int = 0
+    """requests that were answered here and not sent"""
+    misses: int = 0
 
     @property
     def bytes(self) -> int:
@@ -115,7 +118,8 @@ def outgoing(cache: Cache, message: Event, now: int, brokers: tuple[str, ...] = 
     asked = replace(known, ids=ids[-8:], asked=known.asked | frozenset(brokers))
     asked = replace(asked, stored=now, missing=0) if anew else asked
     requests = {k: v for k, v in cache.requests.items() if k != key}
-    return Outgoing(limited(replace(cache, requests={**requests, key: asked})), send, replies)
+    counted = replace(cache, misses=cache.misses + bool(send), hits=cache.hits + (not send))
+    return Outgoing(limited(replace(counted, requests={**requests, key: asked})), send, replies)
 
 
 def incoming(cache: Cache, message: Event, now: int) -> Incoming:

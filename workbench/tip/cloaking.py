@@ -4,17 +4,23 @@ Section 2 names cloaking as a means of privacy, section 7 asks how much has to b
 of a grid in which it lies, or the smallest of ever larger cells in which `k` users are (*k-anonymous*: none of them can
 be told from the others by it). Services match the region by overlap, so that nothing at the user's true position is
 missed; what is elsewhere in the cell comes in addition. `cost` counts both, against the true position, and beside
-it what a service would answer that takes the middle of the cell for the position.
+it what a service would answer that takes the middle of the cell for the position. `Cloaked` is a location service
+that tells cells only: the position itself never leaves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import floor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workbench.errors import DataError
 from workbench.model.shapes import box
+from workbench.tip.bodies import body, fields
+from workbench.tip.descriptions import ServiceDescription
+from workbench.tip.events import Event
+from workbench.tip.host import Act, Behaviour, Publish
 from workbench.tip.services import Sight, suggested
 
 Place = tuple[float, float]
@@ -76,3 +82,24 @@ def cost(
         named = {sight.id for sight in suggested(sights, likes, box(*cell) if overlap else middle)}
         right, wrong, missed = right + len(true & named), wrong + len(named - true), missed + len(true - named)
     return Cost(right, wrong, missed)
+
+
+@dataclass(frozen=True)
+class Cloaked:
+    """A location service behind a cloak: what it publishes are the cells of positions."""
+
+    location: Behaviour
+    cell: Callable[[Place], Cell]
+
+    @property
+    def description(self) -> ServiceDescription:
+        return self.location.description
+
+    def react(self, memory: Any, happening: Event | str, now: int) -> tuple[Any, tuple[Act, ...]]:
+        memory, acts = self.location.react(memory, happening, now)
+        return memory, tuple(self._cloaked(act) if isinstance(act, Publish) else act for act in acts)
+
+    def _cloaked(self, act: Publish) -> Publish:
+        said = fields(act.body)
+        x0, y0, x1, y1 = self.cell((float(said["x"][0]), float(said["y"][0])))
+        return act._replace(body=body(x0=x0, y0=y0, x1=x1, y1=y1))

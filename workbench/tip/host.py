@@ -46,6 +46,18 @@ class Withdraw(NamedTuple):
     type: str
 
 
+class Subscribe(NamedTuple):
+    """Subscribe to a type, whoever publishes it (4.2); rules are said when it registers."""
+
+    type: str
+
+
+class Unsubscribe(NamedTuple):
+    """Subscribe to a type no longer."""
+
+    type: str
+
+
 class WakeAt(NamedTuple):
     """React again at a time."""
 
@@ -56,7 +68,7 @@ class Leave(NamedTuple):
     """Deregister and end."""
 
 
-Act = Publish | Advertise | Withdraw | WakeAt | Leave
+Act = Publish | Advertise | Withdraw | Subscribe | Unsubscribe | WakeAt | Leave
 
 
 class Behaviour(Protocol):
@@ -147,6 +159,9 @@ def do(host: Host, acts: Iterable[Act], now: int) -> Hosted:
             case Withdraw(type):
                 left = tuple(one for one in host.advertised if one.type != type)
                 host, event = _system(replace(host, advertised=left), "Unadvertisement", body(name=type), now)
+            case Subscribe(type) | Unsubscribe(type):
+                what = "Subscription" if isinstance(act, Subscribe) else "Unsubscription"
+                host, event = _system(host, what, body(name=type), now)
             case Leave():
                 host, event = _system(replace(host, ended=True), "Deregistration", "", now)
             case WakeAt(t):

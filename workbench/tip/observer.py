@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import networkx as nx
@@ -101,6 +102,7 @@ class Registered:
     subscriptions: frozenset[Subscription] = frozenset()
     auxiliary: str = ""
 
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """Its advertisements as entries of the publisher index."""
         return tuple(Entry(self.label, one, "", self.auxiliary) for one in self.description.advertisements)
@@ -129,7 +131,7 @@ def evaluate(
     registered = sorted(services, key=lambda service: service.label)
     outside = tuple(outside)
     active = active_services(registered, outside)
-    entries = [*outside, *(e for service in registered if service.label in active for e in service.entries())]
+    entries = [*outside, *(e for service in registered if service.label in active for e in service.entries)]
     by_type: dict[str, list[Entry]] = {}
     for entry in entries:
         by_type.setdefault(entry.advertisement.type, []).append(entry)
@@ -159,7 +161,7 @@ def active_services(services: Iterable[Registered], outside: Iterable[Entry]) ->
         if not begin:
             return active
         active |= {service.label for service in begin}
-        entries += [entry for service in begin for entry in service.entries()]
+        entries += [entry for service in begin for entry in service.entries]
         waiting = [service for service in waiting if service.label not in active]
 
 
@@ -173,7 +175,7 @@ def waiting_for_each_other(services: Iterable[Registered], outside: Iterable[Ent
     for one in stalled:
         for other in stalled:
             if one is not other and any(
-                condition.accepts(entry) for condition in one.description.conditions for entry in other.entries()
+                condition.accepts(entry) for condition in one.description.conditions for entry in other.entries
             ):
                 waits.add_edge(one.label, other.label)
     return sorted(sorted(knot) for knot in nx.strongly_connected_components(waits) if len(knot) > 1)

@@ -1,8 +1,9 @@
 """The events that a broker remembers for a while, and where each came from.
 
 A reply goes where its request came from, and an event that was seen is not taken twice; both need the last few
-thousand ids. Here: a bounded map as a value. It is a tuple of small chunks, so that adding one copies a chunk only; the
-oldest chunk is forgotten when there are too many.
+thousand ids. Here: a bounded map as a value, a tuple of chunks, the oldest first. Adding copies the last, small one; a
+full one is joined with the one before while that is no longer, so that there are few to look at, however many ids are
+remembered. The oldest chunk is forgotten when the others are enough.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-CHUNK = 128
+CHUNK = 64
 
 
 @dataclass(frozen=True)
 class Recent:
-    """Origins by event id; at least the last `limit` are known.
+    """Origins by event id; at least the last `limit` are known, and no more than twice as many and some.
 
     >>> seen = Recent(limit=1000).add("e1", "gps")
     >>> seen.origin("e1"), seen.origin("e2")
@@ -36,5 +37,10 @@ class Recent:
         """The same, remembering one more."""
         if len(self.chunks[-1]) < CHUNK:
             return Recent(self.limit, (*self.chunks[:-1], {**self.chunks[-1], id: origin}))
-        kept = self.chunks[-(self.limit // CHUNK + 1) :]
+        kept = list(self.chunks)
+        while len(kept) > 1 and len(kept[-2]) <= len(kept[-1]) and 4 * len(kept[-1]) <= self.limit:
+            last = kept.pop()
+            kept[-1] = {**kept[-1], **last}
+        while sum(map(len, kept[1:])) >= self.limit:
+            del kept[0]
         return Recent(self.limit, (*kept, {id: origin}))

@@ -60,9 +60,24 @@ def location_rules(good: int = GOOD) -> Group:
 
 
 def position_of(event: Event) -> tuple[float, float]:
-    """The coordinates that an event carries."""
+    """The coordinates that an event carries; the middle of its cell where they are cloaked."""
+    place = place_of(event)
+    return ((place[0] + place[2]) / 2, (place[1] + place[3]) / 2) if len(place) == 4 else place
+
+
+def place_of(event: Event) -> tuple[float, float] | tuple[float, float, float, float]:
+    """The coordinates that an event carries, or the cell that they are cloaked to (`cloaking`).
+
+    >>> place_of(Event("e1", "Location", 0, body=body(x=1, y=2)))
+    (1.0, 2.0)
+    >>> place_of(Event("e1", "Location", 0, body=body(x0=0, y0=0, x1=9, y1=9)))
+    (0.0, 0.0, 9.0, 9.0)
+    """
     said = fields(event.body)
     try:
+        if "x0" in said:
+            x0, y0, x1, y1 = (float(said[name][0]) for name in ("x0", "y0", "x1", "y1"))
+            return x0, y0, x1, y1
         return float(said["x"][0]), float(said["y"][0])
     except (KeyError, ValueError):
         raise DataError(f"{event!r} carries no position; expected x and y") from None
@@ -89,13 +104,13 @@ class Sight:
 
 
 def suggested(sights: Iterable[Sight], likes: Iterable[str], here: Any) -> list[Sight]:
-    """The sights whose object regions overlap the interest region of a profile at a position or in an area, by id.
+    """The sights whose object regions overlap the interest region of a profile at a position, cell or area, by id.
 
     >>> old = Sight("s1", "Sight", 0, 0, 50, "history"), Sight("s2", "Sight", 0, 0, 50, "sport")
     >>> [sight.id for sight in suggested(old, ["history", "art"], (30, 40))]
     ['s1']
     """
-    place = point(*here) if isinstance(here, tuple) else here
+    place = here if not isinstance(here, tuple) else point(*here) if len(here) == 2 else box(*here)
     wanted = region(SIGHTS, position=place, theme=one_of(*likes))
     return sorted(
         (s for s in sights if Overlap().holds(s.object_region, wanted, SIGHTS, "planar")), key=lambda s: s.id
@@ -216,7 +231,10 @@ class TagReader:
 
 @dataclass(frozen=True)
 class Information:
-    """Names the sights at the user's position that fit the profile, as a reply to the position."""
+    """Names the sights at the user's position that fit the profile, as a reply to the position, and where they are.
+
+    Where a sight is is a Location event too, of the category `information`: a map draws it, and moves nobody there (6).
+    """
 
     sights: tuple[Sight, ...]
     likes: tuple[str, ...]
@@ -225,17 +243,21 @@ class Information:
     def description(self) -> ServiceDescription:
         return ServiceDescription(
             "informative",
-            advertisements=(Advertisement("Information", "information"),),
+            advertisements=(Advertisement("Information", "information"), Advertisement("Location", "information")),
             conditions=NEEDS_LOCATION,
             groups=(location_rules(),),
         )
 
     def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
-        if isinstance(happening, Event) and happening.type == "Location":
-            found = suggested(self.sights, self.likes, position_of(happening))
-            if found:
-                return memory, (Publish("Information", _named(found), relates_to=(happening,)),)
-        return memory, ()
+        if not (isinstance(happening, Event) and happening.type == "Location"):
+            return memory, ()
+        found = suggested(self.sights, self.likes, place_of(happening))
+        if not found:
+            return memory, ()
+        here = tuple(
+            Publish("Location", body(id=sight.id, x=sight.x, y=sight.y), relates_to=(happening,)) for sight in found
+        )
+        return memory, (Publish("Information", _named(found), relates_to=(happening,)), *here)
 
 
 @dataclass(frozen=True)
@@ -259,7 +281,7 @@ class Recommendation:
         if not (isinstance(happening, Event) and happening.type == "Location"):
             return memory, ()
         x, y = position_of(happening)
-        here = {sight.id for sight in suggested(self.sights, self.likes, (x, y))}
+        here = {sight.id for sight in suggested(self.sights, self.likes, place_of(happening))}
         near = sorted(
             (sight for sight in self.sights if sight.theme in self.likes and sight.id not in here),
             key=lambda sight: (hypot(sight.x - x, sight.y - y), sight.id),
@@ -293,12 +315,23 @@ class ItemService:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a display knows: items by (type, id), those asked for, and what it has shown, in order."""
+    """What a display knows: items by (type, id), those asked for and why, and what it has shown, in order.
+
+    `shown` are the items of Information, `advised` those of Recommendation.
+    """
 
     items: Mapping[tuple[str, str], str] = field(default_factory=dict)
     asked: frozenset[tuple[str, str]] = frozenset()
-    wanted: frozenset[tuple[str, str]] = frozenset()
+    wanted: frozenset[tuple[str, tuple[str, str]]] = frozenset()
     shown: tuple[tuple[int, str], ...] = ()
+    advised: tuple[tuple[int, str], ...] = ()
+
+    def showing(self, now: int, why: str, keys: Iterable[tuple[str, str]]) -> Shown:
+        """The same, having shown items."""
+        more = tuple((now, id) for _, id in keys)
+        if why == "Information":
+            return replace(self, shown=self.shown + more)
+        return replace(self, advised=self.advised + more)
 
 
 @dataclass(frozen=True)
@@ -323,25 +356,26 @@ class Display:
         if happening.type in ("Information", "Recommendation"):
             named = [tuple(item.split(" ", 1)) for item in fields(happening.body).get("item", ())]
             keys = [(type, id) for type, id in named if type in self.item_types]
-            missing = [key for key in keys if key not in known.items and key not in known.asked]
-            shown = tuple((now, id) for type, id in keys if (type, id) in known.items)
+            lacking = [key for key in keys if key not in known.items]
+            missing = [key for key in lacking if key not in known.asked]
             known = replace(
                 known,
                 asked=known.asked | set(missing),
-                wanted=known.wanted | {key for key in keys if key not in known.items},
-                shown=known.shown + shown,
-            )
+                wanted=known.wanted | {(happening.type, key) for key in lacking},
+            ).showing(now, happening.type, [key for key in keys if key in known.items])
             return known, tuple(Publish(f"{type}Request", body(id=id), cacheable=True) for type, id in missing)
         said = fields(happening.body)
         key = (happening.type, said["id"][0])
-        shown = ((now, key[1]),) if key in known.wanted else ()
-        return replace(
+        why = sorted(why for why, wanted in known.wanted if wanted == key)
+        known = replace(
             known,
             items={**known.items, key: said["text"][0]},
             asked=known.asked - {key},
-            wanted=known.wanted - {key},
-            shown=known.shown + shown,
-        ), ()
+            wanted=known.wanted - {(one, key) for one in why},
+        )
+        for one in why:
+            known = known.showing(now, one, [key])
+        return known, ()
 
 
 # -- maps ----------------------------------------------------------------------------------------------------
@@ -349,13 +383,15 @@ class Display:
 
 @dataclass(frozen=True)
 class MapState:
-    """What a map shows: the maps at hand by name with their extents, the one in use, the position, asked tiles."""
+    """What a map shows: the maps at hand by name with their extents, the one in use, the position, asked tiles; the
+    items that information and recommendation services name, and where sights are."""
 
     maps: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
     using: str = ""
     position: tuple[float, float] | None = None
     asked: frozenset[tuple[int, int]] = frozenset()
-    items: tuple[str, ...] = ()
+    items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     source: str = ""
 
 
@@ -374,6 +410,7 @@ class MapClient:
             (Rule(event_type="Location", event_category="information"),),
             (Rule(event_type="Map"),),
             (Rule(event_type="Information"),),
+            (Rule(event_type="Recommendation"),),
         ]
         if self.selecting:
             said.append(Advertisement("Location", "map", format=GPS))
@@ -395,8 +432,13 @@ class MapClient:
             extent = tuple(float(said[name][0]) for name in ("x0", "y0", "x1", "y1"))
             maps = {**known.maps, said["name"][0]: extent}
             return _using(replace(known, maps=maps)), ()  # type: ignore[arg-type]
-        if happening.type == "Information":
-            return replace(known, items=fields(happening.body).get("item", ())), ()
+        if happening.type == "Location" and happening.category == "information":
+            said = fields(happening.body)
+            return replace(known, sights={**known.sights, said["id"][0]: position_of(happening)}), ()
+        if happening.type in ("Information", "Recommendation"):
+            return replace(
+                known, items={**known.items, happening.type: fields(happening.body).get("item", ())}
+            ), ()
         if happening.type == "Select" and self.selecting:
             return known, (Publish("Location", happening.body, relates_to=()),)
         return known, ()

@@ -3,8 +3,8 @@
 A thin driver over the same steps as `simulated`. A frame is four bytes of length and an envelope; the first frame of a
 connection says who connects (a Connection event with name and kind). A frame that is too long ends its connection; a
 message that is malformed or hostile is refused with one line in the log, and the connection goes on. Nobody else
-notices either. Each receiver has a writer of its own, so a slow one delays nobody; the step's window bounds what it
-holds.
+notices either. A receiver that is slow is waited for by a task of its own, so it delays nobody; the step's window
+bounds what is held for it.
 
 Guarantee: on one connection events arrive once and in order. What was written but not read when a connection breaks is
 lost; what still waited in the broker's outbox is delivered after a reconnection within `grace`.
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from secrets import token_hex
 from typing import Any
 
@@ -26,7 +27,7 @@ import pandas as pd
 from workbench.errors import DataError
 from workbench.tip import host as hosting
 from workbench.tip.bodies import MAX_BYTES, body, field
-from workbench.tip.broker import deadline, step
+from workbench.tip.broker import deadline, same_deadline, step
 from workbench.tip.envelope import EnvelopeError, decode, encode
 from workbench.tip.events import Event, fresh
 from workbench.tip.host import Behaviour, Host, Hosted
@@ -53,7 +54,10 @@ from workbench.tip.state import State
 
 LOOPBACK = "127.0.0.1"
 CONNECTION = "Connection"
+ROOM = 2**16
+"""So many bytes that a receiver has not taken yet are no reason to wait for it."""
 _LENGTH = struct.Struct("!I")
+_encoded = lru_cache(maxsize=256)(encode)  # an event goes to several receivers
 
 
 class Frames:
@@ -72,10 +76,14 @@ class Frames:
         except (asyncio.IncompleteReadError, ConnectionError):
             raise EOFError("") from None
 
+    def write(self, *events: Event) -> bool:
+        """Write events; whether there is room for more."""
+        self.writer.write(b"".join([_LENGTH.pack(len(one)) + one for one in map(_encoded, events)]))
+        return self.writer.transport.get_write_buffer_size() <= ROOM
+
     async def send(self, *events: Event) -> None:
         """Write events, and wait until there is room for more."""
-        data = [encode(event) for event in events]
-        self.writer.write(b"".join(_LENGTH.pack(len(one)) + one for one in data))
+        self.write(*events)
         await self.writer.drain()
 
     def close(self) -> None:
@@ -112,7 +120,7 @@ class BrokerServer:
         self.log: list[tuple[int, str]] = []
         self._messages: list[Message] = []
         self._connections: dict[str, Frames] = {}
-        self._outgoing: dict[str, asyncio.Queue[Event | None]] = {}
+        self._outgoing: dict[str, list[Event | None]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._launcher, self._launched = launcher, dict[str, ServiceClient]()
         self._timer: asyncio.TimerHandle | None = None
@@ -147,7 +155,8 @@ class BrokerServer:
     def input(self, input: Input) -> None:
         """Give the broker an input, and carry out its effects."""
         self._now = max(self._now, microseconds())
-        self.state, effects = step(self.state, input, self._now)
+        before = self.state
+        self.state, effects = step(before, input, self._now)
         if self._keeping:
             self.recording.append(Recorded(self._now, self.state.name, input, effects))
         for effect in effects:
@@ -155,13 +164,11 @@ class BrokerServer:
                 case Send(name, event):
                     if self._keeping:
                         self._messages.append(Message(self._now, self.state.name, name, event))
-                    if name in self._outgoing:
-                        self._outgoing[name].put_nowait(event)
+                    self._put(name, event)
                 case Open(name):
                     self._task(self._open(name))
                 case Close(name):
-                    if name in self._outgoing:
-                        self._outgoing[name].put_nowait(None)
+                    self._put(name, None)
                 case Launch(name, auxiliary):
                     self._task(self._launch(name, auxiliary))
                 case Log(text):
@@ -170,7 +177,8 @@ class BrokerServer:
                     pass
         while self.state.in_queue:
             self.input(Filter())
-        self._set_timer()
+        if not same_deadline(before, self.state):
+            self._set_timer()
 
     def _set_timer(self) -> None:
         if self._timer:
@@ -216,8 +224,6 @@ class BrokerServer:
 
     async def _serve(self, name: str, kind: str, frames: Frames) -> None:
         self._connections[name] = frames
-        self._outgoing[name] = asyncio.Queue()
-        self._task(self._write(name, self._outgoing[name], frames))
         self.input(Connected(name, kind))
         try:
             while True:
@@ -235,26 +241,38 @@ class BrokerServer:
                 self.log.append((microseconds(), f"{self.state.name} ends the connection of {name}: {error}"))
         finally:
             if self._connections.get(name) is frames:
-                del self._connections[name], self._outgoing[name]
+                del self._connections[name]
+                self._outgoing.pop(name, None)
                 self.input(Disconnected(name))
             frames.close()
 
-    async def _write(self, name: str, outgoing: asyncio.Queue[Event | None], frames: Frames) -> None:
-        """Write what is to be sent to one receiver, as fast as it takes it."""
-        while True:
-            batch = [await outgoing.get()]
-            while not outgoing.empty():
-                batch.append(outgoing.get_nowait())
-            events = [event for event in batch if event is not None]
-            try:
-                await frames.send(*events)
-            except (ConnectionError, RuntimeError):
-                break  # the reader notices too, and tells the step
-            if events and self._connections.get(name) is frames:
+    def _put(self, name: str, event: Event | None) -> None:
+        """Have an event written, or after None the connection closed, with all else that is to be said now."""
+        if name in self._connections:
+            if not self._outgoing:
+                asyncio.get_running_loop().call_soon(self._write)
+            self._outgoing.setdefault(name, []).append(event)
+
+    def _write(self) -> None:
+        outgoing, self._outgoing = self._outgoing, {}
+        for name, put in outgoing.items():
+            frames = self._connections.get(name)
+            if frames is None:
+                continue
+            events = [event for event in put if event is not None]
+            if not frames.write(*events):
+                self._task(self._wait(name, len(events), frames))
+            elif events:
                 self.input(Sent(name, len(events)))
-            if None in batch:
+            if None in put:
                 frames.close()
-                break
+
+    async def _wait(self, name: str, number: int, frames: Frames) -> None:
+        """Tell the step of events to a slow receiver when it has taken them."""
+        with suppress(ConnectionError, RuntimeError):  # the reader notices too, and tells the step
+            await frames.writer.drain()
+            if self._connections.get(name) is frames:
+                self.input(Sent(name, number))
 
     async def _launch(self, name: str, auxiliary: Any) -> None:
         if self._launcher is None:

@@ -16,9 +16,10 @@ from typing import Any
 
 from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.events import Event
-from workbench.tip.host import Act, Advertise, Leave, Publish
+from workbench.tip.host import Act, Advertise, Leave, Publish, Subscribe, Unsubscribe, Withdraw
+from workbench.tip.inputs import Disconnect, Disconnected, Shutdown, Start
 from workbench.tip.rules import Advertisement, Condition, Rule
-from workbench.tip.verify import DIE, JOIN, RETURN, SHOW, Script, explore
+from workbench.tip.verify import DIE, JOIN, MEET, RETURN, SHOW, Plan, Script, explore
 
 LOCATION = Advertisement("Location", "location")
 INFORMATION = Advertisement("Information", "information")
@@ -86,7 +87,7 @@ WORLDS: dict[str, tuple[Script, ...]] = {
     "poor": around(JOIN, POOR, Publish("Location")),
     "for ever": around(JOIN, DIE, RETURN, again=1),
     "input": (
-        Script("finger", "client", TAP, (JOIN, Publish("Tap"), Publish("Tap"))),
+        Script("finger", "client", TAP, (JOIN, Publish("Tap"))),
         Script("map", "client", subscribing("Tap"), (JOIN, SHOW)),
         Script("list", "client", subscribing("Tap"), (JOIN, SHOW)),
     ),
@@ -96,6 +97,33 @@ WORLDS: dict[str, tuple[Script, ...]] = {
         Script("there", "server", subscribing("Location"), (JOIN,)),
     ),
 }  # fmt: skip
+
+THERE = Script("there", "server", subscribing("Location"), (JOIN,))
+PROMISED = replace(LOCATION, interval=1)
+
+
+def gps(*acts: Any, advertisement: Advertisement = LOCATION) -> Script:
+    return Script("gps", "client", publishing(advertisement), (JOIN, *acts))
+
+
+PLANNED: dict[str, tuple[tuple[Script, ...], Plan]] = {
+    "shut down": (around(JOIN, Publish("Location")), (*MEET, ("client", Shutdown()))),
+    "restart": (
+        (gps(RETURN, Publish("Location")), THERE),
+        (*MEET, ("client", Shutdown(keep=True)), ("client", Start()), *MEET),
+    ),
+    "cut": ((gps(Publish("Location")), THERE), (*MEET, ("client", Disconnected("server")), *MEET)),
+    "part": ((gps(Publish("Location")), THERE), (*MEET, ("client", Disconnect("server")), *MEET)),
+    "withdraw": ((gps(Withdraw("Location"), Publish("Location")), THERE), MEET),
+    "silent": (
+        (
+            gps(Publish("Location"), advertisement=PROMISED),
+            Script("map", "client", subscribing("News"), (JOIN, Subscribe("Location"), Unsubscribe("Location"))),
+        ),
+        MEET,
+    ),
+}
+"""Worlds in which the brokers do more than meet; explored, and not yet for SPIN."""
 
 
 def main() -> int:
@@ -114,6 +142,10 @@ def main() -> int:
         for what in (*explored.found, *(f"{c.claim}: {' / '.join(c.trail)}" for c in (safety, *claims) if c.errors)):
             print(what)
         failed += bool(explored.found) or any(one.errors for one in (safety, *claims)) or not agree
+    for name, (scripts, plan) in PLANNED.items():
+        explored = explore(scripts, plan=plan)
+        print(f"{name:10}{explored.states:8}{'-':>8}{explored.transitions:13}", *explored.found, flush=True)
+        failed += bool(explored.found)
     return 1 if failed else 0
 
 

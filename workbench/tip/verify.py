@@ -3,7 +3,8 @@
 The paper re-models its architecture in Uppaal and mostly simulates the model. Here what runs is what is explored:
 `explore` takes two brokers, a few services with scripts, and follows `broker.step` through every order in which events
 can be delivered, in-queues filtered, scripts continued and time pass, by discrete ticks. Scripts may repeat, so that
-runs without end are covered.
+runs without end are covered. Brokers have a script too, the `plan`: connect, part, shut down, start again. Which rows
+of the table in `transitions` were taken is counted.
 
 Checked in every state and at every step:
 
@@ -57,9 +58,12 @@ from workbench.tip.inputs import (
 from workbench.tip.observer import Registered, active_services
 from workbench.tip.rules import Entry
 from workbench.tip.state import Limits, State
+from workbench.tip.transitions import transition
 
 JOIN, DIE, RETURN, CONNECT, SHOW = "join", "die", "return", "connect", "show"
-Act = str | Publish | hosting.Leave | hosting.Advertise | hosting.Withdraw
+Act = str | Publish | hosting.Leave | hosting.Advertise | hosting.Withdraw | hosting.Subscribe | hosting.Unsubscribe
+Plan = tuple[tuple[str, Input], ...]
+MEET: Plan = (("client", Connect("server")),)
 Stepping = Callable[[State, Input, int], brokering.Step]
 
 
@@ -112,15 +116,17 @@ class Violation(WorkbenchError):
     """A property that a step broke."""
 
 
-def explore(scripts: tuple[Script, ...], *, limit: int = 200_000, step: Stepping | None = None) -> Exploration:
-    """Explore all interleavings of the scripts at two brokers, ``client`` and ``server``.
+def explore(
+    scripts: tuple[Script, ...], *, plan: Plan = MEET, limit: int = 200_000, step: Stepping | None = None
+) -> Exploration:
+    """Explore all interleavings of the scripts at two brokers, ``client`` and ``server``, which act by the plan.
 
     >>> from workbench.tip.descriptions import ServiceDescription
     >>> from workbench.tip.services import History
     >>> explore((Script("history", "client", History(), (JOIN, hosting.Leave())),)).found
     ()
     """
-    explorer = _Explorer({script.name: script for script in scripts}, step or brokering.step)
+    explorer = _Explorer({script.name: script for script in scripts}, step or brokering.step, plan)
     return explorer.run(limit)
 
 
@@ -148,7 +154,8 @@ def _state_key(state: State, now: int) -> Any:
     return (
         state.phase,
         tuple(
-            (n, s.description.advertisements, s.subscriptions, s.active, s.told, ago(s.gone_since))
+            (n, s.description.advertisements, s.description.subscriptions, s.subscriptions, s.active, s.told)
+            + (ago(s.gone_since), tuple((type, ago(at)) for type, at in s.heard.items() if type not in s.silent))
             for n, s in sorted(state.services.items())
         ),
         tuple(
@@ -164,13 +171,14 @@ def _state_key(state: State, now: int) -> Any:
 
 
 class _Explorer:
-    def __init__(self, scripts: Mapping[str, Script], step: Stepping) -> None:
-        self.scripts, self.step = scripts, step
+    def __init__(self, scripts: Mapping[str, Script], step: Stepping, plan: Plan = MEET) -> None:
+        self.scripts, self.step, self.plan = scripts, step, plan
         self.reached: Counter[str] = Counter()
 
     def first(self) -> World:
         limits = Limits(grace=2, window=1_000)
         brokers = {name: broker(name, limits=limits) for name in ("client", "server")}
+        self.reached.update(transition(state, Start(), 0) for state in brokers.values())
         brokers = {name: self.step(state, Start(), 0).state for name, state in brokers.items()}
         return World(brokers, {}, dict.fromkeys(["brokers", *self.scripts], 0), {}, frozenset(), 0)
 
@@ -244,8 +252,14 @@ class _Explorer:
         for name in sorted(world.brokers):
             if world.brokers[name].in_queue:
                 yield ("filter", name)
-        if world.at["brokers"] == 0:
-            yield ("connect",)
+        if world.at["brokers"] < len(self.plan):
+            name, input = self.plan[world.at["brokers"]]
+            running = [other for other, state in world.brokers.items() if state.phase == "running"]
+            possible = name not in running if isinstance(input, Start) else name in running
+            if isinstance(input, Connect):
+                possible = len(running) == 2 and ("client", "server") not in world.links
+            if possible:
+                yield ("connect",) if isinstance(input, Connect) else (type(input).__name__.lower(), name)
         for name, script in self.scripts.items():
             if self._next(script, world) is not None:
                 yield ("act", name)
@@ -257,11 +271,12 @@ class _Explorer:
         if at >= len(script.acts):
             return None
         act = script.acts[at]
-        linked = (script.name, script.broker) in world.links
+        state, linked = world.brokers[script.broker], (script.name, script.broker) in world.links
         needs_link = act not in (JOIN, RETURN, SHOW)
         # A service that was told to end, or deregistered while it was gone, does not go on.
-        known = script.name in world.brokers[script.broker].services
-        if (needs_link and not linked) or (act == RETURN and not known):
+        if state.phase != "running" or (needs_link and not linked):
+            return None
+        if act == RETURN and (linked or script.name not in state.services):
             return None
         return act
 
@@ -274,8 +289,12 @@ class _Explorer:
                 return self._arrive(world, sender, receiver, events[0])
             case ("filter", name):
                 return self.input(world, name, Filter())
-            case ("connect",):
-                return self.input(world._replace(at={**world.at, "brokers": 1}), "client", Connect("server"))
+            case ("connect",) | ("disconnect" | "disconnected" | "shutdown" | "start", _):
+                at = world.at["brokers"]
+                (name, input), world = self.plan[at], world._replace(at={**world.at, "brokers": at + 1})
+                if isinstance(input, Disconnected):
+                    return self._cut(world, name, input.name)  # both notice
+                return self.input(world, name, input)
             case ("tick",):
                 world = world._replace(now=world.now + 1)
                 for name in sorted(world.brokers):
@@ -309,9 +328,7 @@ class _Explorer:
         """Give a broker an input, and carry its effects."""
         before = world.brokers[name]
         state, effects = self.step(before, input, world.now)
-        self.reached[type(input).__name__] += 1
-        if isinstance(input, Received):
-            self.reached[input.event.type] += 1
+        self.reached[transition(before, input, world.now)] += 1
         if isinstance(input, Filter):
             self.check_delivery(before, effects)
         world = world._replace(brokers={**world.brokers, name: state})
@@ -376,6 +393,8 @@ class _Explorer:
     def check_state(self, world: World) -> None:
         """What holds in every state."""
         for name, state in world.brokers.items():
+            if state.phase != "running":
+                continue
             since = {n: s.gone_since for n, s in state.services.items()}
             since |= {n: b.gone_since for n, b in state.neighbours.items()}
             for gone, tick in since.items():
@@ -392,6 +411,8 @@ class _Explorer:
     def unkept(self, world: World) -> str:
         """A promise that is open: a condition met and not answered, or not met and unnoticed; empty if none is."""
         for name, state in world.brokers.items():
+            if state.phase != "running":
+                continue
             registered = [Registered(state.label(n), s.description) for n, s in state.services.items()]
             entries = _truly_outside(world, name)
             active = active_services(registered, entries)
@@ -404,13 +425,20 @@ class _Explorer:
 
     def unsettled(self, world: World) -> str:
         """What is wrong with a world in which nothing more can happen; empty if nothing is."""
+        running = {name: state for name, state in world.brokers.items() if state.phase == "running"}
+        if world.at["brokers"] < len(self.plan):
+            return f"deadlock: the brokers wait for {self.plan[world.at['brokers']]}"
         for script in self.scripts.values():
+            if script.broker not in running or script.name not in running[script.broker].services:
+                continue
             if world.at[script.name] < len(script.acts) and (script.acts[world.at[script.name]] != RETURN):
                 return f"deadlock: {script.name} waits for {script.acts[world.at[script.name]]}"
         for service, at in ((script.name, script.broker) for script in self.scripts.values()):
-            if (service, at) in world.links and service not in world.brokers[at].services:
+            if (service, at) in world.links and at not in running:
+                return f"{service} is there, and {at} has ended"
+            if (service, at) in world.links and service not in running[at].services:
                 return f"{service} is there, and not registered at {at}"
-        for name, state in world.brokers.items():
+        for name, state in running.items():
             for service in state.services:
                 if (service, name) not in world.links:
                     return f"{service} is gone, and still registered at {name}"
