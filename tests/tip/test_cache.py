@@ -83,6 +83,15 @@ def test_one_reply_serves_many_requests_and_is_kept_once() -> None:
     assert [r.id for r in outgoing(cache, request("q4", 2), 2).replies] == ["r1", "r2"]
 
 
+def test_of_two_replies_that_say_the_same_one_is_kept() -> None:
+    cache = outgoing(Cache(), request("q1"), 0).cache
+    cache = outgoing(cache, request("q2"), 0).cache
+    for n in range(3):
+        cache = incoming(cache, reply(f"r{n}", "q1", size=10 * (n == 1)), 1).cache
+    assert set(cache.replies) == {"r1", "r2"}
+    assert [r.id for r in outgoing(cache, request("q3"), 2).replies] == ["r1", "r2"]
+
+
 def test_a_prefetched_reply_is_stored_and_shown_only_to_whom_asks_later() -> None:
     cache = outgoing(Cache(), request("q1", prefetched=True), 0).cache
     cache, forward = incoming(cache, reply("r1", "q1", prefetched=True), 1)
@@ -96,7 +105,7 @@ def test_where_some_replies_are_missing_the_rest_is_sent_back_and_the_request_fo
     small = Cache(max_bytes=300)
     cache = outgoing(small, request("q1"), 0).cache
     for n in range(3):
-        cache = incoming(cache, reply(f"r{n}", "q1", size=50), n).cache
+        cache = incoming(cache, reply(f"r{n}", "q1", size=50 + n), n).cache
     assert set(cache.replies) == {"r1", "r2"}
     cache, send, replies = outgoing(cache, request("q2"), 5)
     assert send and [r.id for r in replies] == ["r1", "r2"]

@@ -129,17 +129,14 @@ def incoming(cache: Cache, message: Event, now: int) -> Incoming:
         key: request for key, request in cache.requests.items() if not set(request.ids).isdisjoint(message.relates_to)
     }
     if message.is_reply and message.cacheable and asked:
+        # A request that was sent twice is answered twice: of two replies that say the same, the later one is kept.
+        same = {id for id, reply in cache.replies.items() if similar(reply.event) == similar(message)}
         linked = {
-            key: request if message.id in request.replies else replace(request, replies=(*request.replies, message.id))
+            key: replace(request, replies=(*(id for id in request.replies if id not in same), message.id))
             for key, request in asked.items()
         }
-        cache = limited(
-            replace(
-                cache,
-                requests={**cache.requests, **linked},
-                replies={**cache.replies, message.id: Reply(message.at_service(), now)},
-            )
-        )
+        replies = {**cache.replies, message.id: Reply(message.at_service(), now)}
+        cache = limited(_without(replace(cache, requests={**cache.requests, **linked}, replies=replies), set()))
     return Incoming(cache, message.is_shown)
 
 

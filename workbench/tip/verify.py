@@ -154,8 +154,8 @@ def _state_key(state: State, now: int) -> Any:
     return (
         state.phase,
         tuple(
-            (n, s.description.advertisements, s.description.subscriptions, s.subscriptions, s.active, s.told)
-            + (ago(s.gone_since), tuple((type, ago(at)) for type, at in s.heard.items() if type not in s.silent))
+            (n, s.description.advertisements, s.description.subscriptions, s.subscriptions, s.active, s.told,
+             ago(s.gone_since), tuple((type, ago(at)) for type, at in s.heard.items() if type not in s.silent))
             for n, s in sorted(state.services.items())
         ),
         tuple(

@@ -1,4 +1,7 @@
-"""A sequence diagram: who sent what to whom, from top to bottom (takes a table of messages, never an engine)."""
+"""A sequence diagram: who sent what to whom, from top to bottom (takes a table of messages, never an engine).
+
+Messages of one kind that follow each other over one connection are one arrow, with their number.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from workbench.views.colours import MOBILE, PLACE, UNMATCH
 from workbench.views.plots import Picture
 from workbench.views.text import plain
 
-MAX_MESSAGES = 60
+MAX_ARROWS = 60
 
 
 def sequence_diagram(
@@ -23,7 +26,7 @@ def sequence_diagram(
     >>> sequence_diagram(rows)
     1 message between 2 parties, from t = 5e-06 to 5e-06 s: Location 1.
     """
-    shown = messages.head(MAX_MESSAGES).reset_index(drop=True)
+    shown = _gathered(messages).head(MAX_ARROWS).reset_index(drop=True)
     found = list(dict.fromkeys([*shown["sender"], *shown["receiver"]]))
     parties = [name for name in order if name in found] + [name for name in found if name not in order]
     height = 1.2 + 0.24 * len(shown)
@@ -43,9 +46,11 @@ def sequence_diagram(
         )  # fmt: skip
         quality = getattr(row, "quality", 100)
         label = plain(row.type) + (f" ({quality})" if quality not in (100, None) else "")
+        label += f" × {row.number}" if row.number > 1 else ""
         axes.annotate(label, ((start + end) / 2, y), (0, 1), textcoords="offset points", ha="center", va="bottom",
                       fontsize=7, color=colour)  # fmt: skip
-        axes.annotate(f"{row.t / unit:.2f} s", (-0.6, y), ha="right", va="center", fontsize=7, color=UNMATCH)
+        if row.Index == 0 or row.t != shown["t"][row.Index - 1]:
+            axes.annotate(f"{row.t / unit:.3f} s", (-0.6, y), ha="right", va="center", fontsize=7, color=UNMATCH)
     axes.set_xlim(-0.7, len(parties) - 0.4)
     axes.set_ylim(len(shown) + 1.2, -1.2)
     axes.set_axis_off()
@@ -55,9 +60,17 @@ def sequence_diagram(
     return picture
 
 
+def _gathered(messages: pd.DataFrame) -> pd.DataFrame:
+    """One row for messages of one kind that follow each other, with their number."""
+    alike = [name for name in ("sender", "receiver", "type", "category", "quality", "forwarded") if name in messages]
+    begins = (messages[alike] != messages[alike].shift()).any(axis=1)
+    return messages[begins].assign(number=begins.cumsum().value_counts(sort=False).to_numpy())
+
+
 def _sentence(messages: pd.DataFrame, shown: pd.DataFrame, parties: list[str], unit: float) -> str:
-    kinds = ", ".join(f"{type} {count}" for type, count in shown["type"].value_counts(sort=False).items())
+    kinds = ", ".join(f"{type} {count}" for type, count in shown.groupby("type", sort=False)["number"].sum().items())
     first, last = (shown["t"].iloc[end] / unit for end in (0, -1)) if len(shown) else (0, 0)
-    more = f" (the first {len(shown)} of {len(messages)})" if len(messages) > len(shown) else ""
-    count = f"{len(shown)} message{'' if len(shown) == 1 else 's'}"
+    number = int(shown["number"].sum())
+    more = f" (the first {number} of {len(messages)})" if len(messages) > number else ""
+    count = f"{number} message{'' if number == 1 else 's'}"
     return f"{count}{more} between {len(parties)} parties, from t = {first:g} to {last:g} s: {kinds}."
