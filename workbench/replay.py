@@ -22,10 +22,11 @@ import pandas as pd
 
 from workbench import tables
 from workbench.engines.explain import Explanation, explain
-from workbench.engines.reference import Reference
+from workbench.engines.remembered import Remembered
+from workbench.engines.versions import Versions
 from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
-from workbench.model.history import Change, Client, History, Party
+from workbench.model.history import Change, Client, Party
 from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
 from workbench.scenarios import resolve
@@ -72,6 +73,11 @@ class Replay:
         """What was asked for before: a map and a report give the same reasons."""
         return {}
 
+    @cached_property
+    def _judges(self) -> dict[frozenset[Any], Remembered]:
+        """The definitions, with a memory, over what those who were asked about can see."""
+        return {}
+
     @property
     def _elsewhere(self) -> bool:
         """Whether the tables are Spark's, and not in this process."""
@@ -103,21 +109,24 @@ class Replay:
         whole = "fixes" in seen or not self._elsewhere
         data = self.data if whole else self.inputs([_id_of(*side) for side in sides])
         pair = [_party(*side, data) for side in sides]
-        t = data.clock.ticks(at)
-        clients = {party.client.id for party in pair}
-        history = History(self.scenario)
-        updates = self._changes if whole else tables.changes(data)[0]
-        for instant, changes in updates.items():
-            relevant = [c for c in changes if c.client.table in seen or c.client.id in clients]
-            if relevant and instant <= t:
-                history.apply(instant, relevant)
-        return explain(Reference(self.scenario, history, data.clock, data.metric), pair[0], pair[1], t)
+        clients = frozenset(party.client.id for party in pair if not self._tables(party.population) <= seen)
+        if clients not in self._judges:
+            history = Versions(self.scenario)
+            for instant, changes in (self._changes if whole else tables.changes(data)[0]).items():
+                relevant = [c for c in changes if c.client.table in seen or c.client.id in clients]
+                if relevant:
+                    history.apply(instant, relevant)
+            self._judges[clients] = Remembered(self.scenario, history, data.clock, data.metric)
+        return explain(self._judges[clients], pair[0], pair[1], data.clock.ticks(at))
+
+    def _tables(self, population: str) -> set[str]:
+        p = self.scenario.population(population)
+        return {table for table in (p.table, p.profiles) if table}
 
     def _seen(self) -> set[str]:
         """The tables whose rows matter to everybody: those of third parties."""
         names = {name for p in self.scenario.populations for name in self.scenario.looked_at(p)}
-        looked_at = [self.scenario.population(name) for name in names]
-        return {table for p in looked_at for table in (p.table, p.profiles) if table}
+        return set().union(*(self._tables(name) for name in names))
 
     def scene(self, zone: str | None = None) -> Scene:
         """What maps, plots and reports show of it, with times in a zone (default: the data's, else UTC)."""

@@ -11,7 +11,7 @@ from hypothesis import given, reject, settings
 
 from tests.conformance.strategies import NODES, Case, cases
 from tests.model.worlds import played, reference, table
-from workbench.engines.explain import Explanation
+from workbench.engines.explain import Explanation, explain
 from workbench.engines.reference import naming
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.model import (
@@ -72,7 +72,7 @@ def moments(made: Replay) -> list[tuple[object, object, int]]:
 
 @pytest.mark.parametrize("kind", NODES)
 def test_the_root_is_m_and_margins_have_the_right_sign_around_every_transition(kind: str) -> None:
-    """Against M over the whole history; `explain` itself sees only as much of it as the two filters can see."""
+    """Against the definitions over the whole history; `Replay.explain` remembers, and sees only what the filters see."""
     asked = 0
 
     @settings(max_examples=7)
@@ -88,6 +88,7 @@ def test_the_root_is_m_and_margins_have_the_right_sign_around_every_transition(k
             pair = publications[publication], subscriptions[subscription]
             shown = made.explain(publication, subscription, at=made.data.clock.shown(t))
             assert shown.holds is judge.pair_matches(*pair, t), f"{publication}, {subscription} at {t}\n{shown}"
+            assert shown == explain(judge, *pair, t)
             for node in nodes(shown):
                 assert node.margin is None or node.margin == node.margin, f"no margin is NaN\n{shown}"
                 assert node.margin is None or (node.margin >= 0 if node.holds else node.margin <= 0), str(shown)
