@@ -49,7 +49,7 @@ notebooks: setup
 	else echo "no notebooks yet"; fi
 
 browser: setup
-	@if [ -d tests/browser ]; then sh tools/chromium && set -x && $(BIN)/python -m pytest -m browser $(TESTS); \
+	@if [ -d tests/browser ]; then sh tools/chromium && set -x && $(BIN)/python -m pytest -m browser tests/browser; \
 	else echo "no browser tests yet"; fi
 
 verify: setup
@@ -60,7 +60,7 @@ lab: setup
 	$(BIN)/python -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
 explorer: setup
-	$(BIN)/python -m voila $(OPEN) notebooks/0-start/explorer.ipynb
+	$(BIN)/python -m voila $(OPEN) --TagRemovePreprocessor.remove_cell_tags=notebook-only notebooks/0-start/explorer.ipynb
 
 lock:
 	@sh tools/lock

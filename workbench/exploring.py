@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import DataError
+from workbench.errors import DataError, did_you_mean
 from workbench.model.scenario import Scenario
 from workbench.replay import replay
 from workbench.scenarios import maker
@@ -51,7 +51,11 @@ def explore(
     if (fixes is None) == (data is None):
         raise DataError("give either fixes (and places), or data: a mapping of names to (fixes, places)")
     sources = {"the data": Source(fixes, places, base)} if data is None else {n: Source(*d) for n, d in data.items()}
-    services = {name: _service(given, parameters or {}, Service) for name, given in _named(scenario).items()}
+    first = parameters or {}
+    services = {name: _service(given, first, Service) for name, given in _named(scenario).items()}
+    known = {name for s in services.values() for name in (*s.parameters, *s.fixed)}
+    if unknown := [name for name in first if name not in known]:
+        raise DataError("; ".join(f"no service has a parameter {n!r}; {did_you_mean(n, known)}" for n in unknown))
     return Explorer(partial(replay, engine=engine), services, sources, zone)
 
 
@@ -71,6 +75,8 @@ def _service(given: Any, parameters: Mapping[str, Any], kind: Any) -> Any:
     scenario, fits = given if isinstance(given, tuple) else (given, ())
     if isinstance(scenario, Scenario):
         return kind(scenario, {}, tuple(fits))
-    known = inspect.signature(maker(scenario)).parameters.values()
-    defaults = {p.name: p.default for p in known if p.default is not p.empty}
-    return kind(scenario, defaults | {n: v for n, v in parameters.items() if n in defaults}, tuple(fits))
+    known = inspect.signature(maker(scenario)).parameters
+    given = {name: value for name, value in parameters.items() if name in known}
+    values = {p.name: p.default for p in known.values()} | given
+    chosen = {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}
+    return kind(scenario, chosen, tuple(fits), {n: v for n, v in given.items() if n not in chosen})

@@ -54,12 +54,14 @@ def address(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "voila", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1", str(folder)]
+    (target,) = re.findall(r"-m voila (.*)", (project_root / "Makefile").read_text())
+    options = [word for word in target.split() if word.startswith("--")]
+    command = [sys.executable, "-m", "voila", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1", *options]
     path = os.pathsep.join([str(project_root), os.environ.get("PYTHONPATH", "")])
+    quietly = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     served = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
+        [*command, str(folder)], cwd=folder, env={**os.environ, "PYTHONPATH": path}, **quietly
+    )
     try:
         _wait_for(port, served)
         yield f"http://127.0.0.1:{port}/voila/render/"
@@ -187,6 +189,10 @@ def test_the_keyboard_alone_plays_steps_moves_and_brushes(explored: Callable[[st
     expected = replay("proximity", WALK, SHOPS, engine="reference", parameters={"radius_m": 40}).notifications
     says(page, len(expected))
     clock, mobile = page.locator(".wb-clock"), page.locator(".wb-mobile")
+    assert clock.text_content() == f"t = {WALK.t.iloc[-1]}"  # at first everything is shown
+    assert page.locator(".wb-told:visible").count() == len(expected)
+    page.get_by_label("time", exact=True).focus()
+    page.keyboard.press("Home")
     began, where = clock.text_content(), float(mobile.get_attribute("cx"))
     assert began == "t = 1"
 

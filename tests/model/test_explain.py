@@ -72,7 +72,7 @@ def moments(made: Replay) -> list[tuple[object, object, int]]:
 
 @pytest.mark.parametrize("kind", NODES)
 def test_the_root_is_m_and_margins_have_the_right_sign_around_every_transition(kind: str) -> None:
-    """Against the definitions over the whole history; `Replay.explain` remembers, and sees only what the filters see."""
+    """Against the definitions over the whole history; `explain` remembers, and sees only what the filters can see."""
     asked = 0
 
     @settings(max_examples=7)

@@ -84,8 +84,8 @@ def test_selecting_a_notification_shows_its_reason_and_its_instant(explorer: Exp
     explorer.stage.selected = 2
     row = told().notifications.iloc[2]
     assert explorer.stage.time == row.t
-    assert "museum &lt;b&gt;" in explorer.reason.value or "cafe" in explorer.reason.value
-    assert "<b>" not in explorer.reason.value
+    assert explorer.stage.why["head"] == f"Why the {row.kind} was sent, t = {row.t}"
+    assert explorer.stage.why["reasons"] == [str(told().explain(row.publication, row.subscription, row.t))]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_selecting_a_notification_shows_its_reason_and_its_instant(explorer: Exp
 def test_selecting_a_client_explains_what_it_matches_or_why_not(explorer: Explorer, at: float, says: str) -> None:
     explorer.stage.time = at
     explorer.stage.client = {"table": "fixes", "key": "ann"}
-    assert says in explorer.reason.value
-    assert ("✓" if "matches 1" in says else "✗") in explorer.reason.value
+    assert says in explorer.stage.why["head"]
+    assert explorer.stage.why["reasons"][0].startswith("✓" if "matches 1" in says else "✗")
     explorer.stage.client = {}
-    assert explorer.reason.value == ""
+    assert explorer.stage.why == {}
 
 
 def test_a_client_that_nobody_is_ever_told_of_is_explained_beside_the_nearest() -> None:
@@ -107,8 +107,8 @@ def test_a_client_that_nobody_is_ever_told_of_is_explained_beside_the_nearest() 
     explorer.run()
     explorer.stage.time = 8.0
     explorer.stage.client = {"table": "fixes", "key": "ann"}
-    assert "the nearest" in explorer.reason.value and "museum &lt;b&gt;" in explorer.reason.value
-    assert "✗" in explorer.reason.value
+    assert "the nearest" in explorer.stage.why["head"]
+    assert explorer.stage.why["reasons"][0].startswith("✗ places/museum <b> matches mobiles/ann")
 
 
 def test_moving_a_place_shows_which_notifications_change(explorer: Explorer) -> None:
@@ -167,6 +167,15 @@ def test_errors_are_said_in_the_page() -> None:
     assert broken.export() == []
 
 
+def test_what_nobody_thought_of_is_said_in_the_page_too() -> None:
+    def fails(*given: Any, **named: Any) -> Any:
+        raise ZeroDivisionError("division <b> by zero")
+
+    broken = Explorer(fails, {"proximity": Service("proximity", {"radius_m": 150})}, {"data": Source(None)})
+    broken.start.click()
+    assert "ZeroDivisionError: division &lt;b&gt; by zero" in broken.message.value
+
+
 def test_a_parameter_that_makes_no_sense_is_refused_in_the_page(explorer: Explorer) -> None:
     lacking = explore("fuel", FIXES, PLACES, engine="reference")
     lacking.start.click()
@@ -185,7 +194,7 @@ def test_a_state_is_kept_and_restored(explorer: Explorer, tmp_path: Path) -> Non
     other.folder.value = explorer.folder.value
     other.load.click()
     assert other.state == explorer.state == json.loads((tmp_path / "kept" / "state.json").read_text())
-    assert (other.counts.value, other.reason.value) == (explorer.counts.value, explorer.reason.value)
+    assert (other.counts.value, other.stage.why) == (explorer.counts.value, explorer.stage.why)
     with pytest.raises(DataError, match="did you mean 'proximity'"):
         other.restore({**explorer.state, "service": "proximty"})
     with pytest.raises(DataError, match="did you mean 'radius_m'"):
@@ -219,6 +228,21 @@ def test_many_rows_are_capped_and_the_page_says_so() -> None:
     explorer = explore("proximity", FIXES, places, parameters={"radius_m": 1})
     explorer.run()
     assert "2,000 of 2,500 places are shown" in explorer.stage.about["notes"]
+
+
+def test_only_what_a_control_can_show_is_chosen_and_the_rest_is_handed_on() -> None:
+    profiles = pd.DataFrame({"id": ["ann"], "role": ["a"], "context": ["free"], "seeks": ["c"]})
+    asked = []
+    for given in ({}, {"profiles": profiles}):
+        explorer = explore("friends", FIXES, engine="reference", parameters=given)
+        assert set(explorer.parameters) == {"near_m", "far_m"}
+        run = explorer._run
+        explorer._run = lambda *a, run=run, **named: asked.append(named["parameters"]) or run(*a, **named)
+        explorer.run()
+        assert explorer.message.value.startswith("0 notifications"), explorer.message.value
+    assert "profiles" not in asked[0] and asked[1]["profiles"] is profiles
+    with pytest.raises(DataError, match="did you mean 'near_m'"):
+        explore("friends", FIXES, parameters={"nearm": 3})
 
 
 def test_either_fixes_or_data() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import product
 from typing import Any
 
@@ -155,12 +156,12 @@ class Scenario:
         return f"{self.name}({parameters})\nspaces\n{spaces}\n{parts}"
 
     def _repr_markdown_(self) -> str:
-        lines = [f"**{self.name}**", ""]
+        lines = [f"**{escape(self.name)}**", ""]  # Markdown is HTML too
         lines += [f"- {space._repr_latex_()}" for space in self.spaces]
         for p in self.populations:
-            rows = "one" if p.single else f"one a row of *{p.rows}*"
-            lines += [f"- {p.role}s **{p.name}** ({rows}): {p._repr_latex_()}"]
-            lines += [f"    - {n}: {r._repr_latex_()}" for n, r in p.regions]
+            rows = "one" if p.single else f"one a row of *{escape(p.rows)}*"
+            lines += [f"- {p.role}s **{escape(p.name)}** ({rows}): {p._repr_latex_()}"]
+            lines += [f"    - {escape(n)}: {r._repr_latex_()}" for n, r in p.regions]
         return "\n".join(lines)
 
 

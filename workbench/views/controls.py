@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,20 @@ CHANGES = 12
 PAIRS = 3
 _COLUMNS = ["t", "kind", "publication", "subscription"]
 _UNITS = {"m": "m", "h": "h", "s": "s", "min": "min", "percent": "%", "cent": "cent", "km": "km"}
-_PLAIN = "white-space:pre-wrap;overflow-wrap:anywhere;font:12px/1.4 ui-monospace,monospace"
 _WIDE = {"description_width": "95px"}
 
 
 @dataclass(frozen=True)
 class Service:
-    """A scenario that can be chosen, its parameters with their defaults, and the data that it fits (default: all)."""
+    """A scenario that can be chosen, its parameters with their defaults, and the data that it fits (default: all).
+
+    ``fixed`` are parameters that no control can show: a table, say.
+    """
 
     scenario: Any
     parameters: Mapping[str, Any]
     data: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +88,17 @@ class Explorer(widgets.VBox):
         self.source = widgets.Dropdown(options=list(data), description="data", style=_WIDE)
         self.parameters: dict[str, widgets.Widget] = {}
         self._form = widgets.VBox()
-        self.start = widgets.Button(description="Run", button_style="primary", icon="play", tooltip="run the service")
+        self.start = _button("Run", "run the service", button_style="primary")
         self.at_once = widgets.Checkbox(value=True, description="run when something changes", indent=False)
         self.progress = widgets.IntProgress(max=3, layout=widgets.Layout(width="100%"))
         self.message = widgets.HTML(value="Choose, and press Run.")
         self.stage = Stage()
-        self.counts, self.difference, self.reason = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self.put_back = widgets.Button(description="Put places back", tooltip="undo what was moved and added")
+        self.counts, self.difference = widgets.HTML(), widgets.HTML()
+        self.put_back = _button("Put places back", "undo what was moved and added", disabled=True)
         self.folder = widgets.Text(value="explored", description="folder", style=_WIDE)
-        self.keep = widgets.Button(description="Export", icon="save", tooltip="notifications as CSV, the view as HTML")
-        self.save = widgets.Button(description="Save state", tooltip="what is chosen, into the folder")
-        self.load = widgets.Button(description="Restore state", tooltip="what was saved in the folder")
+        self.keep = _button("Export", "notifications as CSV, the view as HTML")
+        self.save = _button("Save state", "what is chosen, into the folder")
+        self.load = _button("Restore state", "what was saved in the folder")
         self._wire()
         self._chosen()
         super().__init__(children=[self._arranged()])
@@ -108,8 +112,8 @@ class Explorer(widgets.VBox):
         self.load.on_click(lambda _: self._plainly(self.load_state))
         self.put_back.on_click(lambda _: self._put_back())
         self.stage.observe(lambda _: self._moment(), "time")
-        self.stage.observe(self._selected, "selected")
-        self.stage.observe(self._client, "client")
+        self.stage.observe(lambda change: self._plainly(lambda: self._selected(change["new"])), "selected")
+        self.stage.observe(lambda change: self._plainly(lambda: self._client(change["new"])), "client")
         self.stage.observe(lambda change: self._plainly(lambda: self.alter(change["new"])), "edit")
 
     def _arranged(self) -> widgets.Widget:
@@ -125,13 +129,13 @@ class Explorer(widgets.VBox):
             self.progress,
             self.message,
             self.counts,
-            widgets.HBox([self.put_back], layout=row),
             self.difference,
+            widgets.HBox([self.put_back], layout=row),
             self.folder,
             widgets.HBox([self.keep, self.save, self.load], layout=row),
         ]
-        right = widgets.VBox([self.stage, self.reason], layout=widgets.Layout(flex="1 1 430px", min_width="0"))
-        column = widgets.VBox(left, layout=widgets.Layout(flex="0 1 290px", min_width="270px", padding="0 12px 0 0"))
+        right = widgets.VBox([self.stage], layout=widgets.Layout(flex="1 1 430px", min_width="0"))
+        column = widgets.VBox(left, layout=widgets.Layout(flex="0 1 320px", min_width="280px", padding="0 12px 0 0"))
         return widgets.HBox([column, right], layout=widgets.Layout(flex_flow="row wrap", width="100%"))
 
     # -- choosing ----------------------------------------------------------------------------------------
@@ -236,7 +240,7 @@ class Explorer(widgets.VBox):
     def _replayed(self) -> None:
         service, source = self._services[self.service.value], self._data[self.source.value]
         places = self._places()
-        done = self._run(service.scenario, source.fixes, places, parameters=self.chosen)
+        done = self._run(service.scenario, source.fixes, places, parameters={**service.fixed, **self.chosen})
         self.progress.value, self.message.value = 1, "looking …"
         seen = done.scene(self._zone)
         self.progress.value = 2
@@ -246,8 +250,8 @@ class Explorer(widgets.VBox):
         new = self._compared(before, told, seen)
         self.done, self.laid, self._before = done, Laid(seen, source.base), (about, told)
         self._counted = _Counted(seen)
+        self.put_back.disabled = not self.edits
         self.stage.show(self.laid, new)
-        self.reason.value = ""
         self._moment()
 
     def _compared(self, before: pd.DataFrame | None, told: pd.DataFrame, seen: Scene) -> pd.Series | None:
@@ -269,9 +273,14 @@ class Explorer(widgets.VBox):
         try:
             act()
         except (WorkbenchError, OSError) as error:
-            self.message.value = f'<span role="alert" style="color:#b42318">{escape(error)}</span>'
-            return False
-        return True
+            said = str(error)
+        except Exception as error:  # a page has no console: what nobody thought of is said too, and logged
+            logging.getLogger(__name__).exception("in the explorer")
+            said = f"this should not have happened: {type(error).__name__}: {error}"
+        else:
+            return True
+        self.message.value = f'<span role="alert" style="color:#b42318">{escape(said)}</span>'
+        return False
 
     # -- places ------------------------------------------------------------------------------------------
 
@@ -327,19 +336,19 @@ class Explorer(widgets.VBox):
         rows = "".join(f"<tr>{cell}</tr>" for cell in cells)
         self.counts.value = f'<table aria-label="counts at this instant" style="line-height:1.5">{rows}</table>'
 
-    def _selected(self, change: Mapping[str, Any]) -> None:
-        if change["new"] < 0 or self.laid is None:
+    def _selected(self, n: int) -> None:
+        if n < 0 or self.laid is None:
             return
-        row = self.laid.seen.notifications.iloc[change["new"]]
+        row = self.laid.seen.notifications.iloc[n]
         with self.stage.hold_sync():
             self.stage.playing, self.stage.time = False, float(row["at"])
-        self.reason.value = self._why([(row["publication"], row["subscription"])], row["t"], "")
+        head = f"Why the {row['kind']} was sent, {self.laid.seen.times.text(row['at'])} {self.laid.seen.times.zone}"
+        self.stage.why = self._why([(row["publication"], row["subscription"])], row["t"], head.strip())
 
-    def _client(self, change: Mapping[str, Any]) -> None:
+    def _client(self, client: Mapping[str, str]) -> None:
         """Why a client matches what it matches now; if nothing, why not what it was last told of, or is nearest to."""
-        client = change["new"]
         if not client or self.laid is None:
-            self.reason.value = ""
+            self.stage.why = {}
             return
         seen, at = self.laid.seen, self.stage.time
         lines = seen.timelines[_of(seen, seen.timelines, client)]
@@ -353,17 +362,16 @@ class Explorer(widgets.VBox):
             which = "what was last told" if len(earlier) else "what will be told next" if len(told) else "the nearest"
             head = f"{name} matches nothing now; {which}:"
         pairs = list(now[["publication", "subscription"]].head(PAIRS).itertuples(index=False, name=None))
-        self.reason.value = self._why(pairs or _nearest(seen, client, at), seen.times.instant(at), head)
+        self.stage.why = self._why(pairs or _nearest(seen, client, at), seen.times.instant(at), head)
 
-    def _why(self, pairs: list[tuple[Any, Any]], t: Any, head: str) -> str:
-        parts = [f"<b>{escape(head)}</b>"] if head else []
+    def _why(self, pairs: list[tuple[Any, Any]], t: Any, head: str) -> dict[str, Any]:
+        reasons = []
         for publication, subscription in pairs:
             try:
-                said = escape(self.done.explain(publication, subscription, t))
+                reasons.append(str(self.done.explain(publication, subscription, t)))
             except WorkbenchError as error:
-                said = escape(error)
-            parts.append(f'<pre style="{_PLAIN}">{said}</pre>')
-        return f'<div role="status" aria-label="explanation">{"".join(parts)}</div>'
+                reasons.append(str(error))
+        return {"head": head, "reasons": reasons}
 
     def picture(self) -> Picture:
         """What is on the stage, for pages that show no widgets."""
@@ -511,6 +519,10 @@ def _put(control: Any, name: str, value: Any) -> None:
         control.value = value
     except Exception:  # noqa: BLE001 - traitlets has errors of its own
         raise DataError(f"parameter {name!r} cannot be {value!r}") from None
+
+
+def _button(label: str, tooltip: str, **options: Any) -> Any:
+    return widgets.Button(description=label, tooltip=tooltip, layout=widgets.Layout(width="auto"), **options)
 
 
 def _control(name: str, value: Any) -> Any:

@@ -23,17 +23,16 @@ from folium.plugins import Timeline, TimelineSlider
 from folium.template import Template
 from folium.utilities import JsCode
 
-from workbench.errors import DataError, did_you_mean
-from workbench.views.colours import MATCH, MOBILE, PLACE, UNMATCH, Scale, scale
+from workbench.errors import DataError
+from workbench.views.colours import HIDDEN, MATCH, PLACE, UNMATCH, Paint, paint
 from workbench.views.scene import MAX_MOBILES, SIDES, Scene, Sides, scene
-from workbench.views.text import escape, number
+from workbench.views.text import escape, lines, number
 
 MAX_MARKERS = 2_000
 """More places or notifications than this are gathered into cells: browsers go blank at a few thousand markers."""
 MAX_POSITIONS = 6_000
 """More positions than this are thinned: fewer mobiles (those that were told most), then every n-th fix."""
 MAX_LISTED = 200
-_HIDDEN = ("key", "name_shown", "x", "y", "lon", "lat", "z", "geometry", "radius_m", "since", "until", "t", "op", "id")
 
 Feature = dict[str, Any]
 
@@ -93,10 +92,11 @@ class _Panel(folium.MacroElement):
             border: 2px solid; box-sizing: border-box; }
           .workbench-panel button { all: unset; cursor: pointer; text-decoration: underline; color: #0b57a4; }
           .workbench-panel button:focus-visible { outline: 2px solid #0b57a4; }
-          .workbench-panel td { padding: 1px 6px 1px 0; vertical-align: top; overflow-wrap: normal; }
+          .workbench-panel table { border-collapse: collapse; width: 100%; }
+          .workbench-panel td { padding: 3px 0; border-top: 1px solid #e5e2da; }
           .leaflet-popup-content { font: 13px/1.45 system-ui, sans-serif; }
-          .workbench-why { white-space: pre-wrap; font: 12px/1.35 ui-monospace, monospace; margin: 6px 0 0;
-            overflow-wrap: anywhere; }
+          .workbench-why { font-size: 12px; line-height: 1.35; margin: 6px 0 0; overflow-wrap: anywhere; }
+          .workbench-why div { padding-left: 1.2em; text-indent: -1.2em; }
           .leaflet-popup-content { max-height: 260px; overflow: auto; }
           .leaflet-container { background: #f4f3ef; }
           .leaflet-control-layers { font: 13px/1.5 system-ui, sans-serif; }
@@ -241,7 +241,7 @@ def draw_scene(
     if tiles is not None and seen.planar:
         raise DataError("tiles are pictures of the globe, and these are metres (x, y); give lon, lat or no tiles")
     notes = list(seen.notes)
-    colours = _scale(seen, colour_by)
+    colours = paint(colour_by, seen.places, seen.tracks)
     shown = _thinned(seen, notes)
     drawn = _frame(seen, tiles, attribution, offline)
     page: Any = drawn.get_root()
@@ -304,7 +304,7 @@ def _point(x: float, y: float) -> Feature:
     return {"type": "Point", "coordinates": [round(float(x), 7), round(float(y), 7)]}
 
 
-def _panel(seen: Scene, title: str, colours: Scale | None, notes: list[str], listed: bool) -> str:
+def _panel(seen: Scene, title: str, colours: Paint, notes: list[str], listed: bool) -> str:
     told = seen.notifications
     parts = [
         f"<p>{len(told):,} notifications, {len(seen.timelines):,} timelines</p>",
@@ -313,10 +313,7 @@ def _panel(seen: Scene, title: str, colours: Scale | None, notes: list[str], lis
     ]
     parts += [f'<p class="note">{escape(note)}</p>' for note in notes]
     legend = [("match", MATCH, MATCH), ("unmatch", "#fff", UNMATCH)]
-    if colours is None:
-        legend += [("place", PLACE, PLACE), ("mobile", MOBILE, MOBILE)]
-    else:
-        legend += [(f"{colours.attribute}: {name}", colour, colour) for name, colour in colours.legend]
+    legend += [(name, colour, colour) for name, colour in colours.legend]
     rows = "".join(
         f'<div><i style="background:{fill};border-color:{edge}"></i>{escape(name)}</div>' for name, fill, edge in legend
     )
@@ -331,8 +328,8 @@ def _table(seen: Scene) -> str:
     first, last = (seen.times.text(at) for at in seen.span)
     skip = 11 if not seen.times.integers and first[:10] == last[:10] else 0  # one day: the time says it
     rows = "".join(
-        f'<tr><td><button data-at="{row.at:.0f}" data-n="{n}">{escape(seen.times.text(row.at)[skip:])}</button></td>'
-        f"<td>{escape(row.kind)}</td><td>{escape(row.publication)} → {escape(row.subscription)}</td></tr>"
+        f'<tr><td><button data-at="{row.at:.0f}" data-n="{n}">{escape(seen.times.text(row.at)[skip:])}</button>'
+        f" {escape(row.kind)}<br>{escape(row.publication)} → {escape(row.subscription)}</td></tr>"
         for n, row in enumerate(told.head(MAX_LISTED).itertuples())
     )
     more = f"<p>{len(told) - MAX_LISTED:,} more are not listed</p>" if len(told) > MAX_LISTED else ""
@@ -340,22 +337,6 @@ def _table(seen: Scene) -> str:
 
 
 # -- layers --------------------------------------------------------------------------------------------------
-
-
-def _scale(seen: Scene, colour_by: str | None) -> Scale | None:
-    if colour_by is None:
-        return None
-    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
-    if not found:
-        known = {str(c) for frame in (seen.places, seen.tracks) for c in frame.columns} - set(_HIDDEN)
-        raise DataError(f"neither places nor fixes have a column {colour_by!r}; {did_you_mean(colour_by, known)}")
-    return scale(colour_by, pd.concat(found, ignore_index=True))
-
-
-def _colour(row: Any, colours: Scale | None, otherwise: str) -> str:
-    if colours is None or not hasattr(row, colours.attribute):
-        return otherwise
-    return colours.colour(getattr(row, colours.attribute))
 
 
 def _base(base: Any) -> list[Feature]:
@@ -368,7 +349,7 @@ def _base(base: Any) -> list[Feature]:
     return [_feature(shapely.geometry.mapping(shape), style) for shape in shapes]
 
 
-def _places(seen: Scene, colours: Scale | None, notes: list[str]) -> list[Feature]:
+def _places(seen: Scene, colours: Paint, notes: list[str]) -> list[Feature]:
     if len(seen.places) > MAX_MARKERS:
         notes.append(f"{len(seen.places):,} places are gathered into cells")
         return _cells(seen, seen.places, PLACE, "places")
@@ -377,7 +358,7 @@ def _places(seen: Scene, colours: Scale | None, notes: list[str]) -> list[Featur
     matched = seen.timelines.groupby(seen.timelines["publication"].astype(str)).size()
     features = []
     for row in seen.places.itertuples():
-        colour = _colour(row, colours, PLACE)
+        colour = colours.colour("place", row)
         about = {"popup": _about_place(seen, row, int(matched.get(row.key, 0))), "tip": escape(_label(row))}
         area = {"color": colour, "weight": 1.5, "fillColor": colour, "fillOpacity": 0.08, "opacity": 0.6}
         if row.geometry is not None:
@@ -401,7 +382,7 @@ def _about_place(seen: Scene, row: Any, matched: int) -> str:
     facts = [
         f"{escape(name)}: {escape(value)}"
         for name, value in row._asdict().items()
-        if name not in (*_HIDDEN, "Index", "place") and not name.startswith("_") and _said(value)
+        if name not in (*HIDDEN, "Index", "place") and not name.startswith("_") and _said(value)
     ]
     if row.radius_m > 0:
         facts.append(f"reach: {number(row.radius_m)} m")
@@ -437,14 +418,14 @@ def _cells(seen: Scene, points: pd.DataFrame, colour: str, noun: str) -> list[Fe
     return features
 
 
-def _lines(shown: pd.DataFrame, seen: Scene, colours: Scale | None) -> list[Feature]:
+def _lines(shown: pd.DataFrame, seen: Scene, colours: Paint) -> list[Feature]:
     fixes, told = seen.tracks["key"].value_counts(), _told_of(seen)
     features = []
     for key, track in shown.groupby("key", sort=False):
         if len(track) < 2:
             continue
         last = next(track.iloc[[-1]].itertuples())
-        style = {"color": _colour(last, colours, MOBILE), "weight": 2, "opacity": 0.45, "className": "track"}
+        style = {"color": colours.colour("mobile", last), "weight": 2, "opacity": 0.45, "className": "track"}
         line = {"type": "LineString", "coordinates": track[["x", "y"]].round(7).to_numpy().tolist()}
         about = f"{escape(key)}: {fixes[key]:,} fixes, {told.get(key, 0):,} notifications"
         features.append(_feature(line, style, tip=about, popup=about))
@@ -500,7 +481,7 @@ def _reasons(
             f"publication {escape(row.publication)}, subscription {escape(row.subscription)}"
         )
         if explain is not None and given < explained and time.monotonic() < until:
-            reason = escape(explain(row.publication, row.subscription, row.t))
+            reason = lines(explain(row.publication, row.subscription, row.t))
             head += f'<div class="workbench-why">{reason}</div>'
             given += 1
         texts.append(head)
@@ -538,7 +519,7 @@ def _mark(kind: str) -> Feature:
 
 
 def _time_line(
-    seen: Scene, shown: pd.DataFrame, colours: Scale | None, reasons: list[str], drawn: folium.Map
+    seen: Scene, shown: pd.DataFrame, colours: Paint, reasons: list[str], drawn: folium.Map
 ) -> TimelineSlider | None:
     first, last = seen.span
     moving = {
@@ -546,7 +527,7 @@ def _time_line(
         "Now: matching pairs": _pairs(seen, shown),
         "Now: just told": _just_told(seen, reasons),
     }
-    lines = []
+    timed = []
     for name, features in moving.items():
         if not features:
             continue
@@ -559,8 +540,8 @@ def _time_line(
         )
         layer.layer_name = name
         layer.default_js = [link for link in Timeline.default_js if link[0] == "timeline"]
-        lines.append(layer.add_to(drawn))
-    if not lines or last <= first:
+        timed.append(layer.add_to(drawn))
+    if not timed or last <= first:
         return None
     slider = TimelineSlider(
         auto_play=False,
@@ -574,7 +555,7 @@ def _time_line(
     options: dict[str, Any] = slider.options
     options["format_output"] = _clock(seen)
     slider.default_js = [link for link in TimelineSlider.default_js if link[0] == "timeline"]
-    slider.add_timelines(*lines).add_to(drawn)
+    slider.add_timelines(*timed).add_to(drawn)
     return slider
 
 
@@ -588,10 +569,10 @@ def _clock(seen: Scene) -> JsCode:
     )
 
 
-def _positions(shown: pd.DataFrame, seen: Scene, colours: Scale | None) -> list[Feature]:
+def _positions(shown: pd.DataFrame, seen: Scene, colours: Paint) -> list[Feature]:
     features = []
     for row in shown.itertuples():
-        style = {"color": "#fff", "weight": 1.5, "fillColor": _colour(row, colours, MOBILE), "fillOpacity": 1}
+        style = {"color": "#fff", "weight": 1.5, "fillColor": colours.colour("mobile", row), "fillOpacity": 1}
         timed = {"start": row.at, "end": row.end, "open": bool(row.end < seen.span[1])}
         features.append(_feature(_point(row.x, row.y), {**style, "className": "mobile"}, tip=escape(row.key), **timed))
     return features

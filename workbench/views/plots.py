@@ -20,12 +20,12 @@ from matplotlib.patches import Circle, Ellipse, PathPatch, Rectangle
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator
 
-from workbench.errors import DataError, did_you_mean
+from workbench.errors import DataError
 from workbench.geometry import EARTH_RADIUS_M
 from workbench.model.extents import Interval
 from workbench.model.regions import Region
 from workbench.model.shapes import Shape
-from workbench.views.colours import CATEGORIES, MATCH, MOBILE, PLACE, UNMATCH, scale
+from workbench.views.colours import CATEGORIES, MATCH, UNMATCH, paint
 from workbench.views.scene import Scene
 from workbench.views.text import plain
 
@@ -113,23 +113,24 @@ def _sentence(seen: Scene) -> str:
 def _space(ax: Axes, seen: Scene, colour_by: str | None, base: Any) -> None:
     if base is not None:
         _base(ax, base)
-    colours = _colours(seen, colour_by)
-    for key, track in seen.tracks.groupby("key", sort=False):
-        ax.plot(track["x"], track["y"], color=colours.get(("fixes", key), MOBILE), linewidth=0.8, alpha=0.5)
+    colours = paint(colour_by, seen.places, seen.tracks)
+    for _, track in seen.tracks.groupby("key", sort=False):
+        colour = colours.colour("mobile", next(track.iloc[[-1]].itertuples()))
+        ax.plot(track["x"], track["y"], color=colour, linewidth=0.8, alpha=0.5)
     for row in seen.places.itertuples():
-        colour = colours.get(("places", row.key), PLACE)
+        colour = colours.colour("place", row)
         if row.geometry is not None:
             _outline(ax, row.geometry, colour)
         elif row.radius_m > 0:
             ax.add_patch(_reach(seen, row, colour))
     at = seen.places[[g is None for g in seen.places["geometry"]]] if len(seen.places) else seen.places
-    filled = [colours.get(("places", key), PLACE) for key in at["key"]]
+    filled = [colours.colour("place", row) for row in at.itertuples()]
     ax.scatter(at["x"], at["y"], s=16, c=filled, edgecolors="white", linewidths=0.5, zorder=3)
     told = seen.notifications
     match, unmatch = told[told["kind"] == "match"], told[told["kind"] == "unmatch"]
     ax.scatter(unmatch["x"], unmatch["y"], s=26, facecolors="none", edgecolors=UNMATCH, zorder=4, label="unmatch")
     ax.scatter(match["x"], match["y"], s=14, c=MATCH, edgecolors="white", linewidths=0.4, zorder=5, label="match")
-    for name, colour in _legend(seen, colour_by):
+    for name, colour in colours.legend:
         ax.scatter([], [], s=16, c=colour, label=plain(name))
     west, south, east, north = seen.bounds
     pad = 0.03 * max(east - west, north - south, 1e-9)
@@ -139,29 +140,6 @@ def _space(ax: Axes, seen: Scene, colour_by: str | None, base: Any) -> None:
     ax.ticklabel_format(useOffset=False)
     ax.set_title("Where", loc="left", fontsize=10)
     ax.legend(fontsize=8, loc="upper left", framealpha=0.9)
-
-
-def _colours(seen: Scene, colour_by: str | None) -> dict[tuple[str, Any], str]:
-    if colour_by is None:
-        return {}
-    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
-    if not found:
-        known = {str(c) for frame in (seen.places, seen.tracks) for c in frame.columns}
-        raise DataError(f"neither places nor fixes have a column {colour_by!r}; {did_you_mean(colour_by, known)}")
-    chosen = scale(colour_by, pd.concat(found, ignore_index=True))
-    return {
-        (table, key): chosen.colour(value)
-        for table, frame in (("fixes", seen.tracks), ("places", seen.places))
-        if colour_by in frame.columns
-        for key, value in zip(frame["key"], frame[colour_by], strict=True)
-    }
-
-
-def _legend(seen: Scene, colour_by: str | None) -> list[tuple[str, str]]:
-    if colour_by is None:
-        return [("place", PLACE), ("mobile", MOBILE)]
-    found = [frame[colour_by] for frame in (seen.places, seen.tracks) if colour_by in frame.columns]
-    return list(scale(colour_by, pd.concat(found, ignore_index=True)).legend)
 
 
 def _reach(seen: Scene, row: Any, colour: str) -> Ellipse:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from workbench.views.plots import overview
 from workbench.views.scene import Scene
-from workbench.views.text import escape, number
+from workbench.views.text import escape, lines, number
 
 LISTED = 50
 _STYLE = """
@@ -25,7 +25,8 @@ img { max-width: 100%; height: auto; } pre { background: #f4f3ef; padding: .8rem
 table { border-collapse: collapse; font-size: .85rem; } .wide { overflow-x: auto; }
 th, td { text-align: left; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; } .note { color: #8a3b00; }
-h1, td, p { overflow-wrap: anywhere; }
+h1, td, p, .why { overflow-wrap: anywhere; } .why { background: #f4f3ef; padding: .8rem; font-size: .85rem; }
+.why div { padding-left: 1.2em; text-indent: -1.2em; }
 """
 
 
@@ -138,17 +139,17 @@ def _flat(metrics: Mapping[str, Any]) -> Any:
 
 
 def _tables(seen: Scene) -> list[str]:
-    told, lines = seen.notifications, seen.timelines
+    told, spans = seen.notifications, seen.timelines
     if told.empty:
         return ["<h2>Notifications</h2><p>Nobody was told anything.</p>"]
     counts = pd.crosstab(told["publication"].astype(str), told["kind"])
     counts = counts.reindex(columns=["match", "unmatch"], fill_value=0).sort_values("match", ascending=False)
     counts = counts.rename_axis("publication").reset_index()
     listed = told.assign(t=[seen.times.text(at) for at in told["at"]])[["t", "kind", "publication", "subscription"]]
-    spans = lines.assign(
-        tau=[seen.times.text(at) for at in lines["began"]],
-        pi=["still matches" if pd.isna(at) else seen.times.text(at) for at in lines["ended_at"]],
-        ended=lines["ended"].fillna(""),
+    spans = spans.assign(
+        tau=[seen.times.text(at) for at in spans["began"]],
+        pi=["still matches" if pd.isna(at) else seen.times.text(at) for at in spans["ended_at"]],
+        ended=spans["ended"].fillna(""),
     )[["publication", "subscription", "tau", "pi", "ended"]]
     zone = escape(seen.times.label)
     return [
@@ -181,6 +182,6 @@ def _reasons(seen: Scene, explain: Callable[[Any, Any, Any], Any]) -> list[str]:
         rows = seen.notifications[seen.notifications["kind"] == kind]
         for row in rows.head(1).itertuples():
             said = f"{kind} of {row.publication} to {row.subscription}, {seen.times.text(row.at)}"
-            reason = escape(explain(row.publication, row.subscription, row.t))
-            parts.append(f"<p>The first {escape(said)}:</p><pre>{reason}</pre>")
+            reason = lines(explain(row.publication, row.subscription, row.t))
+            parts.append(f'<p>The first {escape(said)}:</p><div class="why">{reason}</div>')
     return parts

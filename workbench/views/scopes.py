@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from workbench.views.text import plain
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -108,17 +110,18 @@ def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight
         )
         if names:
             drawn.set_linestyle(style)
-    nx.draw_networkx_labels(graph.nx, where, ax=ax, font_size=8)
+    nx.draw_networkx_labels(graph.nx, where, {name: plain(name) for name in graph.nx}, ax=ax, font_size=8)
     if attached:
         for name, scope in graph.scopes.items():
-            text = attached_to_scope(scope)
+            text = plain(attached_to_scope(scope))
             ax.annotate(text, where[name], (18, -2), textcoords="offset points", fontsize=7, color=ATTACHED, va="top")
         for (member, scope), edge in graph.edges.items():
             if not attached_to_edge(edge):
                 continue
             (x1, y1), (x2, y2) = where[member], where[scope]
             middle = (x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1))
-            ax.annotate(attached_to_edge(edge), middle, fontsize=6, color=LINE, ha="center", va="center", bbox=PAPER)
+            said = plain(attached_to_edge(edge))
+            ax.annotate(said, middle, fontsize=6, color=LINE, ha="center", va="center", bbox=PAPER)
     ax.set_axis_off()
     ax.margins(0.08)
     return ax

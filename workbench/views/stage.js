@@ -28,6 +28,15 @@ function titled(node, text) {
   return node;
 }
 
+const ICONS = {
+  play: "M4 2v12l10-6z", pause: "M3 2h4v12H3zM9 2h4v12H9z", step: "M2 2v12l8-6zM11 2h3v12h-3z", back: "M14 2v12L6 8zM2 2h3v12H2z",
+};
+function icon(name) {                                      // drawn: fonts lack these signs
+  const node = draw("svg", { class: "wb-icon", viewBox: "0 0 16 16", "aria-hidden": "true" });
+  node.append(draw("path", { d: ICONS[name] }));
+  return node;
+}
+
 function floats(view, width) {
   if (!view || !view.byteLength) return [];
   const copy = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
@@ -41,9 +50,9 @@ function render({ model, el }) {
 
   // -- the parts of the page ---------------------------------------------------------------------------
   const root = make("div", { class: "wb-stage" });
-  const back = make("button", { title: "to the notification before", "aria-label": "step back" }, "⏮");
-  const play = make("button", { title: "play or pause" }, "▶");
-  const next = make("button", { title: "to the next notification", "aria-label": "step" }, "⏭");
+  const back = make("button", { title: "to the notification before", "aria-label": "step back" }, icon("back"));
+  const play = make("button", { title: "play or pause" });
+  const next = make("button", { title: "to the next notification", "aria-label": "step" }, icon("step"));
   const slider = make("input", { type: "range", "aria-label": "time", min: 0, max: 1000, step: 1 });
   const clock = make("span", { class: "wb-clock" });
   const speed = make("select", { "aria-label": "speed" });
@@ -61,10 +70,11 @@ function render({ model, el }) {
   const brushed = make("span", {});
   const notes = make("div", {});
   const list = make("div", { class: "wb-list" });
+  const why = make("div", { class: "wb-why", role: "status", "aria-label": "explanation", tabindex: 0 });
   root.append(
     make("div", { class: "wb-bar" }, back, play, next, slider, clock, speed),
     make("div", { class: "wb-bar" }, switches, closer, wider, whole, add),
-    map,
+    make("div", { class: "wb-scene" }, map, why),
     make("p", { class: "wb-hint" }, "Drag a place, or move it with the arrow keys and Enter, and the service runs again."
       + " Drag across the bars to look at a part of the time."),
     notes, histogram, make("div", { class: "wb-bar" }, all, brushed), list);
@@ -175,6 +185,7 @@ function render({ model, el }) {
     fit();
     buildHistogram();
     buildTable();
+    showWhy();
     tick();
     if (key !== undefined && marks.places.has(key)) marks.places.get(key).dot.focus();   // a keyboard goes on from there
   }
@@ -387,7 +398,7 @@ function render({ model, el }) {
     const rows = listed(), client = model.get("client");
     const of = client.table ? ` of ${client.table === "places" ? "place" : "mobile"} ${client.key}` : "";
     const more = rows.length > ROWS ? `, the first ${ROWS} are listed` : "";
-    const caption = make("caption", {}, `${rows.length} notifications${of}${more}. Select one to read why it was sent.`);
+    const caption = make("caption", {}, `${rows.length} notifications${of}${more}`);
     if (client.table) {
       const everybody = make("button", {}, "Everybody");
       everybody.addEventListener("click", () => tell({ client: {} }));
@@ -416,6 +427,21 @@ function render({ model, el }) {
     for (const [row, line] of marks.rows) line.setAttribute("aria-selected", row === n ? "true" : "false");
     const line = marks.rows.get(n);
     if (line) list.scrollTop = Math.max(0, line.offsetTop - list.clientHeight / 2);
+  }
+  function showWhy() {
+    const { head = "", reasons = [] } = model.get("why");
+    why.replaceChildren(make("p", { class: "wb-head" },
+      head || (reasons.length ? "" : "Select a notification, a place or a mobile, and read why.")));
+    for (const reason of reasons) {
+      why.append(make("div", { class: "wb-reason" }, ...reason.split("\n").map((text) => {
+        const said = text.trimStart(), mark = { "✓": "wb-yes", "✗": "wb-no" }[said[0]];
+        const line = make("div", { style: `margin-left: ${(text.length - said.length) / 2}em` });
+        line.append(...(mark ? [make("span", { class: mark }, said[0]), said.slice(1)] : [said]));
+        return line;
+      })));
+    }
+    why.scrollTop = 0;
+    if (reasons.length) why.scrollIntoView({ block: "nearest" });
   }
   function select(n) { stop(); tell({ selected: n, time: told[n][0] }); }
   function choose(table, key) { tell({ client: { table, key } }); }
@@ -478,7 +504,7 @@ function render({ model, el }) {
   }
   function showPlaying() {
     const playing = model.get("playing");
-    play.textContent = playing ? "⏸" : "▶";
+    play.replaceChildren(icon(playing ? "pause" : "play"));
     play.setAttribute("aria-label", playing ? "pause" : "play");
     if (playing && frame === null) { last = 0; frame = requestAnimationFrame(run); }
   }
@@ -515,6 +541,7 @@ function render({ model, el }) {
     "change:layers": ready(() => { showLayers(); tick(); }),
     "change:window": ready(() => { showWindow(); buildTable(); tick(); }),
     "change:client": ready(() => { buildTable(); tick(); }),
+    "change:why": ready(showWhy),
     "change:selected": ready(() => { showSelected(); tick(); }),
   };
   for (const [event, then] of Object.entries(heard)) model.on(event, then);

@@ -56,6 +56,8 @@ class Stage(anywidget.AnyWidget):
     """the notification that is selected, by its row"""
     client = traitlets.Dict().tag(sync=True)
     """the client that is selected: table and key"""
+    why = traitlets.Dict().tag(sync=True)
+    """what is read beside the map: a head, and reasons as text, a line for each node and two spaces for each level"""
     edit = traitlets.Dict().tag(sync=True)
     """what the user last did to a place: do (move, add), key, x, y on the plane"""
 
@@ -66,10 +68,11 @@ class Stage(anywidget.AnyWidget):
             self.about = laid.about
             self.tracks, self.pairs = _bytes(laid.tracks), _bytes(laid.pairs)
             self.told = _bytes(laid.told(new))
-            self.playing, self.selected, self.client = False, -1, {}
+            self.playing, self.selected, self.client, self.why = False, -1, {}, {}
             inside = [seen.span[0] <= w <= seen.span[1] for w in self.window]
             self.window = self.window if all(inside) else []
-            self.time = min(max(self.time, seen.span[0]), seen.span[1])
+            at = self.time if self.revision else seen.span[1]  # at first everything is shown
+            self.time = min(max(at, seen.span[0]), seen.span[1])
             self.revision += 1
 
 

@@ -25,6 +25,18 @@ def escape(value: Any) -> str:
     return html.escape(text, quote=True).translate(_SIGNS).translate(_CONTROLS)
 
 
+def lines(value: Any) -> str:
+    """A text of indented lines as blocks, which keep their indent where they wrap.
+
+    >>> lines("✓ a < b\\n  ✗ c")
+    '<div style="margin-left:0.0em">✓ a &lt; b</div><div style="margin-left:1.0em">✗ c</div>'
+    """
+    split = [(line, line.lstrip()) for line in str(value).splitlines()]
+    return "".join(
+        f'<div style="margin-left:{(len(line) - len(said)) / 2}em">{escape(said)}</div>' for line, said in split
+    )
+
+
 def number(value: float) -> str:
     """A number as people read it.
 
