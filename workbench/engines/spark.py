@@ -258,6 +258,39 @@ def _total(said: list[dict[str, Any]]) -> dict[str, int]:
     return {name: sum(one.get(name, 0) for one in said) for name in names}
 
 
+def over_files(
+    files: Sequence[str],
+    task: Callable[[Sequence[str]], Iterator[pa.Table]],
+    schema: pa.Schema,
+    out: str | Path | None = None,
+) -> DataFrame:
+    """What a task makes of each share of some files, as a table of Spark's: tasks read and write files themselves."""
+    spark = spark_session()
+    folder = _scratch() / "made" if out is None else Path(out)
+    folder.mkdir(parents=True)
+    pq.write_table(schema.empty_table(), folder / "part-none.parquet")
+    tasks = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions")))
+    shares = [files[number::tasks] for number in range(tasks)]
+    spark.range(0, tasks, 1, tasks).mapInArrow(_writing(task, shares, schema, str(folder)), "rows long").collect()
+    return spark.read.parquet(str(folder))
+
+
+def _writing(
+    task: Callable[[Sequence[str]], Iterator[pa.Table]], shares: Shards, schema: pa.Schema, folder: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for share in (number for batch in batches for number in batch["id"].to_pylist()):
+            draft, rows = Path(folder) / f".{share:05d}-{os.getpid()}", 0
+            with pq.ParquetWriter(draft, schema) as writer:
+                for made in task(shares[share]):
+                    writer.write_table(made)
+                    rows += len(made)
+            os.replace(draft, Path(folder) / f"part-{share:05d}.parquet")
+            yield pa.RecordBatch.from_pydict({"rows": [rows]})
+
+    return run
+
+
 # -- what is known before the tasks run ----------------------------------------------------------------
 
 

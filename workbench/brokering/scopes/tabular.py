@@ -2,11 +2,12 @@
 
 `delivered(notifications, graph, subscriptions)` says of every row who receives it, what it then says, in which session
 and when: what `definition.deliveries` says one by one. A pandas or Arrow table is answered by one of its kind; a Spark
-table by a lazy Spark table, whose tasks run the same kernel on Arrow batches and share nothing.
+table by a lazy Spark table, whose tasks run the same kernel on Arrow batches and share nothing. A path to Parquet is
+answered by Spark too, and quickest: tasks read and write the files themselves, so that no row passes the JVM.
 
 The graph becomes arrays that grow with the scopes and their ways up, not with pairs: a producer's ways up and a
 consumer's ways down meet at their apexes (`kernel`). Who cannot see each other at all is told apart by the visible
-roots first (Scopes, 4).
+roots first (Scopes, 4), and what no filter can tell apart is walked once.
 
 The form covers what `COVERED` lists. The rest is refused by name: an event mapping that is a Python function and not
 data (`mappings.converting`), traverse and delivery policies, which ask who else could receive, shapes, and a consumer
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, nextafter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ import pandas as pd
 import portion
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from workbench.brokering.scopes import kernel
 from workbench.brokering.scopes.adapters import all_visible_roots
@@ -35,6 +38,7 @@ from workbench.brokering.scopes.mappings import Conversion, EventMapping
 from workbench.brokering.scopes.policies import BROADCAST, EVERYBODY, Delayed, Immediate, Until
 from workbench.errors import DataError, raise_all
 from workbench.model.extents import Extent, ValueSet
+from workbench.tables import parquet_files
 
 COVERED = {
     "visibility": "any acyclic graph, several superscopes, scopes that publish events of their own",
@@ -49,11 +53,16 @@ COVERED = {
 PUBLISHING = (Immediate, Delayed, Until)
 RUN = 200_000
 """Rows that a task gathers before it calls the kernel: the call's own cost vanishes."""
+REMEMBERED = 4_000_000
+"""Classes of notifications that a task remembers before it forgets them all: bounds its memory."""
+Cuts = tuple[np.ndarray, np.ndarray]
 RESERVED = ("id", "t", "component", "context", "consumer", "session")
 
 
-def delivered(notifications: Any, graph: ScopeGraph, subscriptions: Mapping[str, Interface]) -> Any:
-    """Who receives which notification, as what, in which session, when.
+def delivered(
+    notifications: Any, graph: ScopeGraph, subscriptions: Mapping[str, Interface], out: str | Path | None = None
+) -> Any:
+    """Who receives which notification, as what, in which session, when; ``out`` is where files are answered to.
 
     Columns: ``id``, ``component`` (who publishes), ``t`` (whole numbers, where publishing policies ask for it) and
     ``context`` (sessions, separated by blanks) where they are; all others are what the notification says. The result
@@ -72,23 +81,49 @@ def delivered(notifications: Any, graph: ScopeGraph, subscriptions: Mapping[str,
     if isinstance(notifications, pd.DataFrame):
         return delivered(pa.Table.from_pandas(notifications, preserve_index=False), graph, subscriptions).to_pandas()
     if isinstance(notifications, pa.Table):
-        return _form(graph, subscriptions, notifications.schema)(notifications)
+        return Run(_form(graph, subscriptions, notifications.schema))(notifications)
+    if isinstance(notifications, str | Path):
+        from workbench.engines import spark
+
+        files = parquet_files(Path(notifications))
+        form = _form(graph, subscriptions, _coded(pq.read_schema(files[0])))
+        return spark.over_files(files, _file_task(form), Run(form)(form.schema.empty_table()).schema, out)
     form = _form(graph, subscriptions, _arrow_schema(notifications))
     return notifications.mapInArrow(_task(form), notifications.selectExpr(*form.expressions).schema)
 
 
 def _task(form: Form) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        run = Run(form)
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
             if sum(b.num_rows for b in waiting) >= RUN:
-                yield from form(pa.Table.from_batches(waiting)).to_batches()
+                yield from run(pa.Table.from_batches(waiting)).to_batches()
                 waiting = []
         if waiting:
-            yield from form(pa.Table.from_batches(waiting)).to_batches()
+            yield from run(pa.Table.from_batches(waiting)).to_batches()
 
-    return run
+    return task
+
+
+def _file_task(form: Form) -> Callable[[Sequence[str]], Iterator[pa.Table]]:
+    texts = [column.name for column in form.schema if pa.types.is_dictionary(column.type)]
+
+    def task(files: Sequence[str]) -> Iterator[pa.Table]:
+        run = Run(form)
+        for file in files:
+            with pq.ParquetFile(file, read_dictionary=texts) as opened:
+                for group in range(opened.num_row_groups):
+                    yield run(opened.read_row_group(group, columns=form.schema.names))
+
+    return task
+
+
+def _coded(schema: pa.Schema) -> pa.Schema:
+    """The columns of a file, texts as codes: a text is then looked at once and not in every row."""
+    texts = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([pa.field(c.name, texts) if _is_text(c.type) else pa.field(c.name, c.type) for c in schema])
 
 
 def _arrow_schema(table: Any) -> pa.Schema:
@@ -356,11 +391,29 @@ def _form(graph: ScopeGraph, subscriptions: Mapping[str, Interface], schema: pa.
     above = np.diff(ways.up)
     states = max((sum(int(above[made_edges.scope[e]]) for e in found) for found in up[: len(components)]), default=0)
     steps = [(kind, d) for _, listed in compiler.mappings for kind, d, _ in listed]
+    scaled = frozenset(d for kind, d in steps if kind == kernel.SCALE)
     return Form(
-        index, names, scopes, types, tuple(compiler.dimensions), compiler.texts, sessions,
-        max(states, int(above.max(initial=0)), 1),
-        frozenset(d for _, d in steps), frozenset(d for kind, d in steps if kind == kernel.SCALE),
+        index, names, scopes, schema, types, tuple(compiler.dimensions), compiler.texts, sessions,
+        max(states, int(above.max(initial=0)), 1), frozenset(d for _, d in steps), scaled, _telling(compiler, scaled),
     )  # fmt: skip
+
+
+def _telling(compiler: _Compiler, scaled: frozenset[int]) -> dict[int, Cuts | None]:
+    """The dimensions that filters look at: with the ends of their intervals where these tell all that filters can see.
+
+    What is rescaled on the way is compared later and elsewhere, so there every number is another one; so is every text.
+    """
+    found: dict[int, list[tuple[float, float]] | None] = {}
+    for d, kind, left in (c for constraints in compiler.constraints for c in constraints):
+        if kind == kernel.WITHIN and d not in scaled:
+            found.setdefault(d, [])
+            found[d] = [*(found[d] or ()), *left]
+        elif kind != kernel.NOTHING:
+            found[d] = None
+    return {
+        d: None if ends is None else (np.unique([low for low, _ in ends]), np.unique([high for _, high in ends]))
+        for d, ends in sorted(found.items())
+    }
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -381,6 +434,7 @@ class Form:
     index: kernel.Index
     names: list[str]
     scopes: Mapping[str, int]
+    schema: pa.Schema
     types: Mapping[str, pa.DataType]
     dimensions: tuple[str, ...]
     texts: Mapping[str, Mapping[str, int]]
@@ -388,6 +442,7 @@ class Form:
     states: int
     changed: frozenset[int]
     scaled: frozenset[int]
+    telling: Mapping[int, Cuts | None]
 
     @property
     def expressions(self) -> list[str]:
@@ -402,69 +457,116 @@ class Form:
     def _becomes_double(self, name: str) -> bool:
         return self.dimensions.index(name) in self.scaled
 
-    def __call__(self, rows: pa.Table) -> pa.Table:
-        rows = rows.combine_chunks()
-        timed = "t" in self.types and pa.types.is_integer(self.types["t"])
-        times = _array(rows["t"].cast(pa.int64())) if timed else np.zeros(len(rows), np.int64)
-        contexts, first, context = self._contexts(rows)
-        told, said = kernel.deliver(
-            self.index, self._producers(rows), times, self._contents(rows), contexts, first, context, self.states
-        )
-        who = pa.array(told[:, 0])
-        sent = rows.take(who)
-        made = {
-            "id": sent["id"],
-            "consumer": self._consumers.take(pa.array(told[:, 1])),
-            "session": pa.array(self.sessions, pa.string()).take(pa.array(told[:, 2])),
-        }
-        if "t" in self.types:
-            made["t"] = pa.array(told[:, 3]).cast(self.types["t"]) if timed else sent["t"]
-        for name in self.types:
-            if name not in RESERVED:
-                made[name] = self._shown(name, sent[name], said)
-        return pa.table(made)
+    def classes(self, producers: np.ndarray, contexts: np.ndarray, said: np.ndarray) -> np.ndarray:
+        """What makes the class of each row: who publishes, in reaction to what, and all that filters can see."""
+        made = np.empty((len(producers), 2 + len(self.telling)), np.int64)
+        made[:, 0], made[:, 1] = producers, contexts
+        for k, (d, cuts) in enumerate(self.telling.items(), 2):
+            values = np.ascontiguousarray(said[:, d])
+            if cuts is None:
+                made[:, k] = values.view(np.int64)
+            else:
+                low, high = np.searchsorted(cuts[0], values, "right"), np.searchsorted(cuts[1], values, "left")
+                made[:, k] = np.where(np.isnan(values), -1, low * (len(cuts[1]) + 1) + high)
+        return made
 
     @property
-    def _consumers(self) -> pa.Array:
+    def consumers(self) -> pa.Array:
+        """Everybody by number, as the column of components names them."""
         kind = self.types["component"]
         if pa.types.is_integer(kind):
             return pa.array([int(n) if n.isdigit() else None for n in self.names], kind)
         return pa.array(self.names, pa.string()).cast(kind)
 
-    def _producers(self, rows: pa.Table) -> np.ndarray:
-        return _array(pc.fill_null(pc.index_in(_whole(rows["component"]), self._consumers), -1).cast(pa.int64()))
+    def producers(self, rows: pa.Table) -> np.ndarray:
+        """Who publishes, by number; -1 where the graph does not have them."""
+        return _array(pc.fill_null(pc.index_in(_whole(rows["component"]), self.consumers), -1).cast(pa.int64()))
 
-    def _contents(self, rows: pa.Table) -> np.ndarray:
+    def said(self, rows: pa.Table) -> np.ndarray:
+        """What rows say, as numbers."""
         made = np.empty((len(rows), len(self.dimensions)))
         for k, name in enumerate(self.dimensions):
             column = _whole(rows[name])
             if name in self.texts:
-                known = pa.array(list(self.texts[name]), pa.string())
-                codes = pc.fill_null(pc.index_in(column.cast(pa.string()), known), int(kernel.OTHER))
-                column = pc.if_else(pc.is_valid(column), codes, pa.scalar(None, codes.type))
+                coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+                known = pc.index_in(coded.dictionary.cast(pa.string()), pa.array(list(self.texts[name]), pa.string()))
+                column = pc.fill_null(known, int(kernel.OTHER)).take(coded.indices)
             made[:, k] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return made
 
-    def _contexts(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if "context" not in self.types:
-            return np.zeros(len(rows), np.int64), np.array([0, 0]), np.empty(0, np.int64)
-        coded = pc.fill_null(_whole(rows["context"]).cast(pa.string()), "").dictionary_encode()
-        # a scope that the graph does not have lets nothing in, and still makes a context
-        named = [[self.scopes.get(name, -1) for name in said.split()] for said in coded.dictionary.to_pylist()]
-        return _array(coded.indices.cast(pa.int64())), _starts(named), _ints(s for found in named for s in found)
-
-    def _shown(self, name: str, sent: pa.ChunkedArray, said: np.ndarray) -> Any:
-        """What a column says after the ways: as it was, unless a mapping may have changed it."""
+    def shown(self, name: str, sent: pa.Array, place: np.ndarray, said: np.ndarray) -> Any:
+        """What a column says after the ways: as it was sent, but for the rows that have a place among the changed."""
         k = self.dimensions.index(name) if name in self.dimensions else -1
         if k not in self.changed:
             return sent
-        values = said[:, k]
+        values, there = said[:, k], pa.array(place, mask=place < 0)
         if name not in self.texts:
             kind = pa.float64() if self._becomes_double(name) else self.types[name]
-            return pa.array(values, pa.float64(), mask=np.isnan(values)).cast(kind)
+            after = pa.array(values, pa.float64(), mask=np.isnan(values)).cast(kind)
+            return pc.if_else(pc.is_valid(there), after.take(there), sent.cast(kind))
+        # a text of its own stays what it was: the kernel knows only those that the graph names
         known = pa.array(list(self.texts[name]), pa.string())
-        put = known.take(pa.array(np.maximum(values, 0), mask=~(values >= 0)).cast(pa.int64()))
-        return pc.if_else(pa.array(values >= 0), put, _whole(sent).cast(pa.string())).cast(self.types[name])
+        after = known.take(pa.array(np.maximum(values, 0), mask=~(values >= 0)).cast(pa.int64()))
+        put = pc.if_else(pa.array(values >= 0), pa.scalar(True), pa.scalar(False)).take(there)
+        return _either(pc.fill_null(put, False), after.take(there), sent).cast(self.types[name])
+
+
+class Run:
+    """Tables one after the other through a form: what was found out about a class of notifications is kept."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.contexts: dict[str, int] = {"": 0}
+        self.memory = kernel.nothing_known(2 + len(form.telling))
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        form, rows = self.form, rows.combine_chunks()
+        timed = "t" in form.types and pa.types.is_integer(form.types["t"])
+        times = _array(rows["t"].cast(pa.int64())) if timed else np.zeros(len(rows), np.int64)
+        producers, said, contexts = form.producers(rows), form.said(rows), self._contexts(rows)
+        # a scope that the graph does not have lets nothing in, and still makes a context
+        named = [[form.scopes.get(name, -1) for name in context.split()] for context in self.contexts]
+        if self.memory.count[0] > REMEMBERED:
+            self.memory = kernel.nothing_known(2 + len(form.telling))
+        told, after, self.memory = kernel.deliver(
+            form.index, self.memory, form.classes(producers, contexts, said), producers, times, said,
+            contexts, _starts(named), _ints(s for found in named for s in found), form.states,
+        )  # fmt: skip
+        row, consumer, session, t, place = told
+        sent = rows.take(pa.array(row))
+        made = {
+            "id": _whole(sent["id"]),
+            "consumer": form.consumers.take(pa.array(consumer)),
+            "session": _texts(form.sessions, session),
+        }
+        if "t" in form.types:
+            made["t"] = pa.array(t).cast(form.types["t"]) if timed else _whole(sent["t"])
+        for name in form.types:
+            if name not in RESERVED:
+                made[name] = form.shown(name, _whole(sent[name]), place, after)
+        return pa.table(made)
+
+    def _contexts(self, rows: pa.Table) -> np.ndarray:
+        if "context" not in self.form.types:
+            return np.zeros(len(rows), np.int64)
+        coded = pc.fill_null(_whole(rows["context"]).cast(pa.string()), "").dictionary_encode()
+        numbers = [self.contexts.setdefault(said, len(self.contexts)) for said in coded.dictionary.to_pylist()]
+        return _ints(numbers)[_array(coded.indices)] if numbers else np.zeros(len(rows), np.int64)
+
+
+def _texts(values: Sequence[str], which: np.ndarray) -> pa.Array:
+    """Texts by number, still coded where there is only one: a constant costs nothing then."""
+    return pa.array(list(values), pa.string()).take(pa.array(which))
+
+
+def _either(where: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:
+    """One text where that is said, elsewhere the other one; codes stay codes."""
+    if not pa.types.is_dictionary(other.type):
+        return pc.if_else(where, one, other)
+    texts = pa.concat_arrays([other.dictionary.cast(pa.string()), one.dictionary_encode().dictionary])
+    both = one.dictionary_encode()
+    codes = pc.if_else(where, pc.add(both.indices, len(other.dictionary)), other.indices)
+    return pa.DictionaryArray.from_arrays(codes, texts)
 
 
 def _whole(column: Any) -> pa.Array:
