@@ -321,10 +321,12 @@ def _told(matches: int, unmatches: int) -> dict[str, int]:
 
 
 def _for_spark(fixes: Any) -> Any:
-    """Fixes as a Spark table, or as shards: files that hold whole mobiles."""
+    """Fixes as a Spark table, or as shards: files that hold whole mobiles; None where a scenario has none."""
     from workbench.datasets import layout
     from workbench.engines import spark
 
+    if fixes is None:
+        return None
     if isinstance(fixes, str | Path):
         path = Path(fixes)
         if layout.is_ingested(path):

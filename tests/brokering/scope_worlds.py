@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -122,6 +123,18 @@ def events(rows: Any, consumers: Any = COMPONENTS) -> Scenario:
     )
 
 
+def standing(rows: Any, consumers: Any = "UXYZ") -> Scenario:
+    """The same where events last: what is published stands until it is changed or removed."""
+    made = events(rows, consumers)
+    (population,) = made.publications
+    return Scenario(
+        made.spaces,
+        [publications("events", rows="events", regions=dict(population.regions))],
+        made.subscriptions,
+        tables=made.tables,
+    )
+
+
 def told(scenario: Scenario, engine: str, **options: Any) -> Replay:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -131,3 +144,42 @@ def told(scenario: Scenario, engine: str, **options: Any) -> Replay:
 def notification(row: Mapping[str, Any]) -> Notification:
     content = {"kind": row["kind"], "n": row["n"]}
     return Notification(row["id"], row["component"], content, frozenset((row["context"] or "").split()))
+
+
+def world_of(draw: random.Random) -> tuple[ScopeGraph, list[dict[str, Any]]]:
+    """A graph with diamonds, interfaces, mappings and sessions, and a few events, by plain chance."""
+
+    def boundary() -> Interface:
+        return draw.choice([OPEN, OPEN, *(interface(f) for f in FILTERS), interface(*draw.sample(FILTERS, 2))])
+
+    def mapping() -> EventMapping | None:
+        return draw.choice([None, None, *MAPPINGS])
+
+    above = {name: SCOPES[max(0, k - len(COMPONENTS) + 1) :] for k, name in enumerate((*COMPONENTS, *SCOPES))}
+    edges = {
+        (name, scope): Edge(boundary(), boundary(), mapping(), mapping())
+        for name, scopes in above.items()
+        for scope in scopes
+        if draw.random() < 0.5
+    }
+    scopes = {name: Scope(session=draw.random() < 0.4) for name in SCOPES}
+    made = ScopeGraph(frozenset(COMPONENTS), scopes, edges)
+    contexts = [None, None, *sorted(made.sessions(made.scopes))]
+    rows = [
+        {"id": f"e{t}", "t": t, "component": draw.choice([*COMPONENTS, "P", "S"]), "context": draw.choice(contexts),
+         "kind": draw.choice(KINDS), "n": draw.randrange(7)}
+        for t in (1, 2, 3)
+    ]  # fmt: skip
+    return made, rows
+
+
+def beside(graphs: Iterable[ScopeGraph]) -> ScopeGraph:
+    """Graphs beside each other in one: names carry the number of their graph."""
+    components: set[str] = set()
+    scopes: dict[str, Scope] = {}
+    edges: dict[tuple[str, str], Edge] = {}
+    for k, made in enumerate(graphs):
+        components |= {f"{name}.{k}" for name in made.components}
+        scopes |= {f"{name}.{k}": scope for name, scope in made.scopes.items()}
+        edges |= {(f"{member}.{k}", f"{scope}.{k}"): edge for (member, scope), edge in made.edges.items()}
+    return ScopeGraph(frozenset(components), scopes, edges)

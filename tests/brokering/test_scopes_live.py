@@ -4,53 +4,79 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.brokering.scope_worlds import COMPONENTS, graphs
-from workbench.brokering.scopes.graph import Edge, Scope, graph
+from tests.brokering.scope_worlds import COMPONENTS, graphs, plain_edges, rich_edges, standing, told
+from workbench.brokering.scopes.graph import Scope, graph
 from workbench.brokering.scopes.interfaces import interface, kinds, passes
 from workbench.brokering.scopes.live import EventService, ScopedBroker
 from workbench.brokering.scopes.mappings import EventMapping
 from workbench.brokering.scopes.market import market
+from workbench.brokering.scopes.policies import Delayed, OneOf
 from workbench.brokering.scopes.scoped import scoped
 from workbench.errors import UpdateError
-from workbench.replay import replay
 from workbench.scenarios.proximity import scenario
-
-FIXES = pd.DataFrame({"mobile": list(COMPONENTS), "t": 1, "x": 0.0, "y": 0.0})
-PLACES = pd.DataFrame({"place": list(COMPONENTS), "t": 1, "x": 0.0, "y": 0.0})
 
 
 @settings(max_examples=25)
-@given(st.lists(graphs(), min_size=1, max_size=3))
+@given(st.lists(graphs(st.one_of(plain_edges, rich_edges)), min_size=1, max_size=3))
 def test_live_tells_what_a_replay_of_the_same_graphs_tells(made: list[Any]) -> None:
+    rows = [{"id": f"e{name}", "t": 2, "component": name, "kind": "k", "n": k} for k, name in enumerate("ab", 2)]
     over_time = {1: made[0], **{10 * k: g for k, g in enumerate(made[1:], 1)}}
-    judge = replay(scoped(scenario(), over_time), FIXES, PLACES, engine="reference", until=50)
-    live = ScopedBroker(scenario(), made[0])
+    judge = told(scoped(standing(rows, COMPONENTS), over_time), "reference", until=50)
+    live = ScopedBroker(standing(rows, COMPONENTS), made[0])
     for name in COMPONENTS:
-        live.broker.add("places", name, t=2, position=(0, 0))
-        live.broker.add("mobiles", name, t=2, position=(0, 0))
-    live.broker.advance(2)
+        live.add("consumers", name, t=2, wish=("k", "l"))
+    for row in rows:
+        live.add("events", row["id"], t=2, component=row["component"], kind=row["kind"], n=row["n"])
     for t, following in list(over_time.items())[1:]:
         live.change(following, t=t)
-        live.broker.advance(t)
-    expected = judge.notifications.assign(t=judge.notifications["t"].replace(1, 2))
+    live.broker.advance(50)
     order = ["t", "kind", "publication", "subscription"]
-    got = live.broker.notifications
-    assert sorted(map(tuple, got[order].to_numpy().tolist())) == sorted(map(tuple, expected[order].to_numpy().tolist()))
+    both = (judge.notifications, live.broker.notifications)
+    expected, got = (sorted(map(tuple, told[order].to_numpy().tolist())) for told in both)
+    assert got == expected
 
 
-def test_what_the_running_scenario_does_not_know_is_refused_and_changes_nothing() -> None:
+def test_a_row_and_its_faces_are_one_operation() -> None:
+    euro = EventMapping("euro", lambda said: {**said, "n": said["n"] // 2})
+    made = graph("X->S", "Y->S", "S->R", "Z->R").with_edge("S", "R", mapping_out=euro, output=interface(passes(n=4)))
+    live = ScopedBroker(standing([], "YZ"), made)
+    for name in "YZ":
+        live.add("consumers", name, wish=("k", "l"))
+    said = [
+        live.add("events", "q1", component="X", kind="k", n=8),
+        live.update("events", "q1", n=6),
+        live.update("events", "q1", n=9),
+        live.change(made.leave("Y", "S")),
+        live.remove("events", "q1"),
+    ]
+    assert [[str(message) for message in told] for told in said] == [
+        ["t=3 Y: match q1", "t=3 Z: match q1@euro"],
+        ["t=4 Z: unmatch q1@euro"],
+        ["t=5 Z: match q1@euro"],
+        ["t=6 Y: unmatch q1"],
+        ["t=7 Z: unmatch q1@euro"],
+    ]
+
+
+def test_a_refused_operation_changes_nothing() -> None:
     made = graph("cafe->S", "ann->S")
     live = ScopedBroker(scenario(), made)
-    double = EventMapping("double", lambda said: said)
-    for edge in (Edge(mapping_out=double), Edge(output=interface(passes(position=(0.0, 0.0))))):
-        with pytest.raises(UpdateError, match="the running scenario does not know"):
-            live.change(made.leave("cafe", "S").join("cafe", "S", edge))
+    live.add("places", "cafe", position=(0, 0))
+    for refused, message in (
+        (lambda: live.change(made.with_scope("S", delivery=OneOf())), "'S' has a transmission policy"),
+        (lambda: live.change(made.with_scope("S", publishing=Delayed(3))), "'S' has a transmission policy"),
+        (lambda: live.add("places", "cafe", position=(0, 0)), "exists already"),
+        (lambda: live.add("mobiles", "ann", position="here"), "position"),
+        (lambda: live.update("places", "pub", position=(1, 1)), "there is no places/pub"),
+    ):
+        with pytest.raises(UpdateError, match=message):
+            refused()
     assert live.graph is made and live.messages["memberships"] == 0
+    assert [str(m) for m in live.add("mobiles", "ann", position=(0, 0))] == ["t=2 ann: match cafe"]
 
 
 def test_an_order_and_its_acceptance_stay_in_the_customers_session() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.brokering.scope_worlds import (
     COMPONENTS,
+    beside,
     contents,
     contexts,
     events,
@@ -19,11 +21,15 @@ from tests.brokering.scope_worlds import (
     notification,
     plain_edges,
     rich_edges,
+    standing,
     told,
+    world_of,
 )
+from workbench.brokering.scopes.adapters import adapted
 from workbench.brokering.scopes.definition import Notification, deliveries
-from workbench.brokering.scopes.graph import graph
+from workbench.brokering.scopes.graph import ScopeGraph, graph
 from workbench.brokering.scopes.interfaces import Interface, interface, kinds, passes
+from workbench.brokering.scopes.live import ScopedBroker
 from workbench.brokering.scopes.mappings import EventMapping
 from workbench.brokering.scopes.scoped import face_of, scoped
 from workbench.errors import ScenarioError
@@ -79,27 +85,66 @@ def test_engines_deliver_what_the_definition_says(data: st.DataObject) -> None:
         for row in rows
         for d in deliveries(made, notification(row), subscriptions)
     }
+    through_adapters = {
+        (row["id"], d.consumer, d.content, d.session)
+        for row in rows
+        for d in adapted(made, notification(row), subscriptions)
+    }
+    assert through_adapters == expected
     limited = scoped(events(rows), made)
     for engine in ("reference", "local"):
         got = outcomes(limited, told(limited, engine).timelines)
         assert len(set(got)) == len(got), "a representation is delivered once"
         assert set(got) == expected, engine
+    got = live_outcomes(events(rows), made, rows)
+    assert len(set(got)) == len(got) and set(got) == expected, "live"
+
+
+def live_outcomes(scenario: Scenario, made: ScopeGraph, rows: list[dict[str, Any]]) -> list[Outcome]:
+    """The same, as a live broker tells it."""
+    live = ScopedBroker(scenario, made)
+    for name in COMPONENTS:
+        live.add("consumers", name, t=0, wish=("k", "l"))
+    messages = []
+    for row in rows:
+        context = (row["context"] or "").split()
+        cells = {name: row[name] for name in ("kind", "n")}
+        messages += live.add("events", row["id"], t=row["t"], component=row["component"], context=context, **cells)
+    found = []
+    for message in [*messages, *live.broker.advance(9)]:
+        for said in message.contents:
+            base, face = face_of(said.publication)
+            found.append((base, message.subscription, tuple((k, said.cells[k]) for k in ("kind", "n")), face.session))
+    return found
+
+
+def test_a_packed_world_on_spark_is_what_the_definition_says(spark: Any) -> None:
+    """Many random worlds beside each other are one graph and one scenario: one job."""
+    worlds = [world_of(random.Random(seed)) for seed in range(20)]
+    made = beside(graph for graph, _ in worlds)
+    rows = [
+        {**row, "id": f"{row['id']}.{k}", "component": f"{row['component']}.{k}",
+         "context": " ".join(f"{s}.{k}" for s in (row["context"] or "").split()) or None}
+        for k, (_, said) in enumerate(worlds)
+        for row in said
+    ]  # fmt: skip
+    consumers = [f"{name}.{k}" for k in range(len(worlds)) for name in COMPONENTS]
+    wished = dict.fromkeys(consumers, kinds("k", "l"))
+    near = {producer: {c: w for c, w in wished.items() if made.visible(c, producer)} for producer in made.nx}
+    expected = {
+        (row["id"], d.consumer, d.content, d.session)
+        for row in rows
+        for d in deliveries(made, notification(row), near[row["component"]])
+    }
+    limited = scoped(events(rows, consumers), made)
+    got = outcomes(limited, told(limited, "spark").timelines.toPandas())
+    assert len(got) == len(set(got)) and set(got) == expected
+    assert len(expected) > 100, "the worlds say something"
 
 
 # -- persistent publications: membership is a transition -----------------------------------------------------------
 
 FIGURE_2 = graph("X->R", "S->R", "Y->S", "Y->T", "U->T", "Z->T")
-
-
-def standing(rows: Any, consumers: Any = "UXYZ") -> Scenario:
-    made = events(rows, consumers)
-    (population,) = made.publications
-    return Scenario(
-        made.spaces,
-        [publications("events", rows="events", regions=dict(population.regions))],
-        made.subscriptions,
-        tables=made.tables,
-    )
 
 
 OFFER = [{"id": "offer", "t": 1, "component": "U", "kind": "k", "n": 1}, {"id": "end", "t": 9, "component": "none"}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.brokering.scope_worlds import COMPONENTS, FILTERS, MAPPINGS, SCOPES
+from tests.brokering.scope_worlds import COMPONENTS, FILTERS, MAPPINGS, SCOPES, beside
 from workbench.brokering.scopes.definition import Notification, deliveries
 from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph, graph
 from workbench.brokering.scopes.interfaces import OPEN, Interface, interface, passes
@@ -95,23 +96,14 @@ def test_the_table_form_is_the_enumeration_of_paths(world: World) -> None:
 
 def packed(found: list[World]) -> World:
     """Many worlds beside each other in one: names carry the number of their world."""
-    components: set[str] = set()
-    scopes: dict[str, Scope] = {}
-    edges: dict[Any, Edge] = {}
     asked: dict[str, Interface] = {}
     rows = []
-    for k, (made, wanted, said) in enumerate(found):
-        def named(name: str, k: int = k) -> str:
-            return f"{name}.{k}"
-
-        components |= {named(c) for c in made.components}
-        scopes |= {named(s): attached for s, attached in made.scopes.items()}
-        edges |= {(named(m), named(s)): edge for (m, s), edge in made.edges.items()}
-        asked |= {named(c): wish for c, wish in wanted.items()}
+    for k, (_, wanted, said) in enumerate(found):
+        asked |= {f"{name}.{k}": wish for name, wish in wanted.items()}
         for row in said:
-            context = " ".join(map(named, (row["context"] or "").split())) or None
-            rows.append({**row, "id": 100 * k + row["id"], "component": named(row["component"]), "context": context})
-    return ScopeGraph(frozenset(components), scopes, edges), asked, rows
+            context = " ".join(f"{name}.{k}" for name in (row["context"] or "").split()) or None
+            rows.append({**row, "id": 100 * k + row["id"], "component": f"{row['component']}.{k}", "context": context})
+    return beside(made for made, _, _ in found), asked, rows
 
 
 def test_the_table_form_on_spark_is_the_enumeration_of_paths(spark: Any) -> None:
@@ -123,6 +115,19 @@ def test_the_table_form_on_spark_is_the_enumeration_of_paths(spark: Any) -> None
     expected = by_definition(world)
     assert len(got) == len(expected) and set(got) == expected
     assert len(expected) > 100, "the worlds say something"
+
+
+def test_files_are_answered_by_files(spark: Any, tmp_path: Path) -> None:
+    """Parquet in, Parquet out: tasks read and write, and texts stay codes on the way."""
+    world = packed([world_of(random.Random(seed).choice) for seed in range(60, 80)])
+    said = table_of(world[2])
+    (tmp_path / "in").mkdir()
+    for part in range(3):
+        said.iloc[part::3].to_parquet(tmp_path / "in" / f"part-{part}.parquet", index=False)
+    got = rows_of(delivered(tmp_path / "in", world[0], world[1], tmp_path / "out").toPandas())
+    expected = by_definition(world)
+    assert len(got) == len(expected) and set(got) == expected
+    assert len(list((tmp_path / "out").glob("part-0*.parquet"))) == 2
 
 
 # -- what it takes -------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ class Broker:
         told = self._steps(ids, t, xs, ys, table) if len(ids) else []
         if told is not None:
             return told
-        with self._whole():
+        with self.whole():
             told = []
             for n, id in enumerate(ids):
                 at = None if t is None else t[n]
@@ -289,7 +289,7 @@ class Broker:
         told: list[Message] = []
         if instant != self._open:
             self._check_order(instant)
-            with self._whole():
+            with self.whole():
                 told = self._close_until(instant - 1)
                 self._open = instant
         if field.clients[slot] in self._staged:
@@ -347,7 +347,7 @@ class Broker:
             raise UpdateError(f"time goes back: {t} is before {self.clock.shown(self._closed)}")
         if self._open is not None and until < self._open:
             raise UpdateError(f"time goes back: {t} is before the open instant {self.clock.shown(self._open)}")
-        with self._whole():
+        with self.whole():
             if self._singles and self._open is None and not self._history.instants:
                 self._open = until  # what exists from the start begins with the first instant
             return self._close_until(until)
@@ -403,7 +403,7 @@ class Broker:
             entries[key] = value
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
+    def whole(self) -> Iterator[None]:
         """All of an operation or nothing: an error inside leaves the broker as it was."""
         if self._within:
             yield  # a part of a larger one
@@ -433,7 +433,7 @@ class Broker:
     @contextmanager
     def _instant(self, t: Any) -> Iterator[list[Message]]:
         """Open the instant of an operation, closing what lies before."""
-        with self._whole():
+        with self.whole():
             if t is None:
                 latest = [i for i in (self._closed, self._open) if i is not None]
                 instant = max(latest) + 1 if latest else 1

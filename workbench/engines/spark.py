@@ -101,7 +101,7 @@ def entangled(scenario: Scenario) -> str | None:
 
 def run(
     scenario: Scenario,
-    fixes: Shards | DataFrame,
+    fixes: Shards | DataFrame | None,
     places: Any,
     *,
     zone: str | None,
@@ -144,9 +144,11 @@ def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -
 # -- tasks -------------------------------------------------------------------------------------------
 
 
-def _evaluated(spark: Any, job: Job, fixes: Shards | DataFrame, rows: int) -> list[dict[str, Any]]:
+def _evaluated(spark: Any, job: Job, fixes: Shards | DataFrame | None, rows: int) -> list[dict[str, Any]]:
     """Run the tasks; what each of them counted."""
     together = entangled(job.scenario)
+    if fixes is None:  # everything is in the scenario's own tables: one task
+        return on_workers(spark, partial(_guarded, job), [[]])
     if isinstance(fixes, Sequence):
         units = [[f for shard in fixes for f in shard]] if together else [list(shard) for shard in fixes]
         return on_workers(spark, partial(_guarded, job), [files for files in units if files])
@@ -163,13 +165,12 @@ def on_workers(
         return []
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number, unit in zip(batch["number"].to_pylist(), batch["unit"].to_pylist(), strict=True):
-                yield _said(work(f"{number:05d}", json.loads(unit)))
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            yield _said(work(f"{number:05d}", units[number]))
 
-    listed = [(number, json.dumps(unit)) for number, unit in enumerate(units)]
-    table = spark.createDataFrame(listed, "number int, unit string").repartition(len(listed), "number")
-    return [json.loads(row.said) for row in table.mapInArrow(task, "said string").collect()]
+    # a range has one number in each of its parts; hashed numbers would meet in some and leave others empty
+    numbers = spark.range(0, len(units), 1, len(units))
+    return [json.loads(row.said) for row in numbers.mapInArrow(task, "said string").collect()]
 
 
 def _table_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -225,7 +226,7 @@ def _timelines(job: Job, files: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
     found = job.direct(job.scenario, files[0], _places(job.places), job.zone, job.ends) if len(files) == 1 else None
     if found is not None:
         return found.timelines, {"rows_in": found.fixes, "rows_collapsed": 0, "rows_set_aside": 0}
-    data = tables.inputs(job.scenario, _read(files), _places(job.places), job.zone)
+    data = tables.inputs(job.scenario, _read(files) if files else None, _places(job.places), job.zone)
     timelines, counts = job.evaluate(replace(data, span=job.span), job.until)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
     rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
@@ -269,26 +270,19 @@ def over_files(
     folder = _scratch() / "made" if out is None else Path(out)
     folder.mkdir(parents=True)
     pq.write_table(schema.empty_table(), folder / "part-none.parquet")
-    tasks = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions")))
-    shares = [files[number::tasks] for number in range(tasks)]
-    spark.range(0, tasks, 1, tasks).mapInArrow(_writing(task, shares, schema, str(folder)), "rows long").collect()
+    tasks = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
+
+    def work(unit: str, share: list[str]) -> dict[str, Any]:
+        draft, rows = folder / f".{unit}-{os.getpid()}", 0
+        with pq.ParquetWriter(draft, schema) as writer:
+            for made in task(share):
+                writer.write_table(made)
+                rows += len(made)
+        os.replace(draft, folder / f"part-{unit}.parquet")
+        return {"rows": rows}
+
+    on_workers(spark, work, [list(files[number::tasks]) for number in range(tasks)])
     return spark.read.parquet(str(folder))
-
-
-def _writing(
-    task: Callable[[Sequence[str]], Iterator[pa.Table]], shares: Shards, schema: pa.Schema, folder: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for share in (number for batch in batches for number in batch["id"].to_pylist()):
-            draft, rows = Path(folder) / f".{share:05d}-{os.getpid()}", 0
-            with pq.ParquetWriter(draft, schema) as writer:
-                for made in task(shares[share]):
-                    writer.write_table(made)
-                    rows += len(made)
-            os.replace(draft, Path(folder) / f"part-{share:05d}.parquet")
-            yield pa.RecordBatch.from_pydict({"rows": [rows]})
-
-    return run
 
 
 # -- what is known before the tasks run ----------------------------------------------------------------
@@ -298,12 +292,14 @@ def _writing(
 class Known:
     """A few rows, for everything that can be wrong at once; the first and the last instant; how many rows."""
 
-    sample: pd.DataFrame
+    sample: pd.DataFrame | None
     ends: tuple[Any, Any] | None
     rows: int
 
 
-def _look_at(fixes: Shards | DataFrame) -> Known:
+def _look_at(fixes: Shards | DataFrame | None) -> Known:
+    if fixes is None:
+        return Known(None, None, 0)
     if not isinstance(fixes, Sequence):
         return _look_at_table(fixes)
     files = [file for shard in fixes for file in shard]
@@ -444,8 +440,10 @@ def sharded(fixes: pd.DataFrame, bucket_of: Callable[[pa.Array, int], Any]) -> S
     return shards
 
 
-def rows_of(fixes: Shards | DataFrame, mobiles: Sequence[Any] | None) -> pd.DataFrame:
+def rows_of(fixes: Shards | DataFrame | None, mobiles: Sequence[Any] | None) -> pd.DataFrame | None:
     """The fixes of the mobiles that are named, or all of them, in this process."""
+    if fixes is None:
+        return None
     names = None if mobiles is None else [str(m) for m in mobiles]
     if not isinstance(fixes, Sequence):
         from pyspark.sql import functions as f

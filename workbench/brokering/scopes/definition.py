@@ -37,7 +37,7 @@ import networkx as nx
 
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Content, Interface
-from workbench.brokering.scopes.policies import BOTTOM_UP, BROADCAST, EVERYBODY, TOP_DOWN
+from workbench.brokering.scopes.policies import BOTTOM_UP, TOP_DOWN
 
 Context = frozenset[str]
 NO_CONTEXT: Context = frozenset()
@@ -200,7 +200,7 @@ def selected(
     of several, those that are being served go on.
     """
     listed = list(found)
-    if all((s.traverse, s.delivery) == (BROADCAST, EVERYBODY) for s in graph.scopes.values()):
+    if not any(scope.chooses for scope in graph.scopes.values()):
         return listed
     kept: list[Arrival] = []
     for way in dict.fromkeys(arrival.way for arrival in listed):

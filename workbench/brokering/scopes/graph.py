@@ -63,6 +63,16 @@ class Scope:
     def __post_init__(self) -> None:
         traverse_named(self.traverse)
 
+    @property
+    def waits(self) -> bool:
+        """Whether what leaves the scope may leave it later."""
+        return self.publishing != IMMEDIATE
+
+    @property
+    def chooses(self) -> bool:
+        """Whether not all who could receive do."""
+        return (self.traverse, self.delivery) != (BROADCAST, EVERYBODY)
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -175,9 +185,8 @@ class ScopeGraph:
     @cached_property
     def plain(self) -> bool:
         """Whether visibility is all there is: no interface, mapping, session or policy."""
-        return all(edge.plain for edge in self.edges.values()) and all(
-            (s.publishing, s.traverse, s.delivery, s.session) == (IMMEDIATE, BROADCAST, EVERYBODY, False)
-            for s in self.scopes.values()
+        return all(edge.plain for edge in self.edges.values()) and not any(
+            scope.waits or scope.chooses or scope.session for scope in self.scopes.values()
         )
 
     def _known(self, name: str) -> str:

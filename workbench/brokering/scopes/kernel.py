@@ -119,7 +119,7 @@ class Memory(NamedTuple):
     outcomes: np.ndarray
     steps: np.ndarray
     """mappings by their number, and the scopes that are waited for, counted down from -1"""
-    count: np.ndarray
+    counts: np.ndarray
     """how many classes, outcomes and steps there are"""
 
 

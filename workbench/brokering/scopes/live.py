@@ -1,21 +1,26 @@
 """Scopes live: a broker under a graph that changes, and an event service whose consumers react (Scopes, 3.6 and 4).
 
-`ScopedBroker` is the state-persistent broker of a scoped scenario. `ScopedBroker.change` puts another graph in
-force: who joined hears of what matches already, who left of its end, and the administration messages are counted.
-It takes what interfaces and visibility say; what mappings, sessions and publishing policies derive needs the rows
-beforehand, and is refused by name.
+`ScopedBroker` is the state-persistent broker of a scoped scenario. It knows what everybody wrote into its rows, and
+brings the broker from what it holds to what it should hold: the rows, the derived publications ``id@face`` that
+mappings and session tags make of them, and the hidden rows that say where they come to be. `ScopedBroker.change` puts
+another graph in force the same way: who joined hears of what matches already, who left of its end, and the
+administration messages are counted. Interfaces are evaluated when a row is written, so a graph may bring any.
+Transmission policies are a stage after the broker (`transmission`) and are refused by name.
 
 `EventService` is the paper's own setting, notifications and processing functions. ``publish`` is called the same way
 everywhere; what a consumer publishes while it reacts is put into its session by the service, not by the consumer.
-`EventService.compose` makes one notification of several (3.4), of one session each.
+`EventService.compose` makes one notification of several (3.4), of one session each; if a scope composes, what it
+publishes is an event of the scope as a whole (2.2).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from workbench.brokering.broker import Broker, Message
 from workbench.brokering.scopes.adapters import administration
@@ -24,87 +29,162 @@ from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Content, Interface
 from workbench.brokering.scopes.routes import routes
 from workbench.brokering.scopes.scoped import (
-    _ids,
-    _Scoped,
+    Face,
+    contents,
+    evaluated,
     profiles_of,
     publication_cells,
-    scoped,
     subscription_cells,
+    with_hidden_regions,
 )
-from workbench.errors import UpdateError
+from workbench.errors import ScenarioError, UpdateError
+from workbench.model.pubsub import PUBLICATION
 from workbench.model.scenario import Scenario
+
+Key = tuple[str, Any]
+"""A population and the id of one of its rows."""
+Cells = dict[str, Any]
+NO_GUARDS = (frozenset[Interface](),)
+
+
+class Row(NamedTuple):
+    """What a client wrote: its component, in reaction to which sessions, and its cells."""
+
+    component: str
+    context: Context
+    cells: Cells
 
 
 class ScopedBroker:
     """A live broker whose clients see what the graph in force lets them see.
 
+    A client is its own component unless it names another one; ``context`` are the sessions that it reacts to.
+
     >>> from workbench.brokering.scopes.graph import graph
     >>> from workbench.scenarios.proximity import scenario
     >>> mall = graph("cafe->Mall", "ann->City", "Mall->City")
     >>> live = ScopedBroker(scenario(), mall.leave("ann", "City"))
-    >>> live.broker.add("places", "cafe", position=(0, 0)) + live.broker.add("mobiles", "ann", position=(0, 0))
+    >>> live.add("places", "cafe", position=(0, 0)) + live.add("mobiles", "ann", position=(0, 0))
     []
     >>> live.change(mall)
-    [t=4 ann: match cafe]
+    [t=3 ann: match cafe]
     >>> live.messages
     {'memberships': 1, 'components': 1, 'roots': 2}
     """
 
     def __init__(self, scenario: Scenario, graph: ScopeGraph) -> None:
-        self.given = scenario
+        _refuse(graph)
+        single = [population.name for population in scenario.populations if population.single]
+        if single:
+            raise ScenarioError(f"{single[0]!r} is single and cannot change its scopes; give it rows=")
         self.graph = graph
-        made = _Scoped.of(scenario, graph)
-        self._guards = {p.name: made.guards(p) for p in scenario.publications}
-        self.broker = Broker(scoped(scenario, graph))
         self.messages = {"memberships": 0, "components": 0, "roots": 0}
-        self._cells: dict[tuple[str, Any], dict[str, Any]] = {}
-        self._put(self._all_cells(graph), None)
+        self._populations = {population.name: population for population in scenario.populations}
+        guards = {population.name: NO_GUARDS for population in scenario.publications}
+        nobody = {profiles_of(p): pd.DataFrame({"id": []}) for p in scenario.populations}
+        self.broker = Broker(with_hidden_regions(scenario, guards, nobody))
+        self._rows: dict[Key, Row] = {}
+        self._held: dict[Key, dict[Any, tuple[Cells, Cells]]] = {}
+        """what the broker holds of each row: by name the cells, and those of the hidden row"""
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        population: str,
+        id: Any,
+        *,
+        t: Any = None,
+        component: Any = None,
+        context: Iterable[str] = (),
+        **cells: Any,
+    ) -> list[Message]:
+        """Add a publication or subscription, and the derived publications that the graph makes of it."""
+        if (population, id) in self._rows:
+            raise UpdateError(f"{population}/{id} exists already; update it, or remove it first")
+        row = Row(str(id if component is None else component), frozenset(context), cells)
+        return self._put({(population, id): row}, self.graph, t)
+
+    def update(self, population: str, id: Any, *, t: Any = None, **cells: Any) -> list[Message]:
+        """Change cells of a row, and of all that is derived from it."""
+        row = self._known(population, id)
+        return self._put({(population, id): row._replace(cells={**row.cells, **cells})}, self.graph, t)
+
+    def remove(self, population: str, id: Any, *, t: Any = None) -> list[Message]:
+        """Remove a publication or subscription, and all that is derived from it."""
+        self._known(population, id)
+        return self._put({(population, id): None}, self.graph, t)
 
     def change(self, graph: ScopeGraph, t: Any = None) -> list[Message]:
         """Put another graph in force; everybody hears of the transitions that this brings about."""
-        told = self._put(self._all_cells(graph), t)
+        _refuse(graph)
+        told = self._put(dict(self._rows), graph, t)
         for name, count in administration(self.graph, graph).items():
             self.messages[name] += count
         self.graph = graph
         return told
 
-    def _put(self, cells: Mapping[tuple[str, Any], dict[str, Any]], t: Any) -> list[Message]:
-        """Write the hidden rows that changed, all of them at one instant."""
-        changed = {key: said for key, said in cells.items() if self._cells.get(key) != said}
-        told: list[Message] = []
-        if changed:
-            clock, latest = self.broker.clock, self.broker.now
-            at = t if t is not None else clock.shown(1 if latest is None else clock.ticks(latest) + 1)
-            for (table, id), said in changed.items():
-                told += self.broker.profile(table, id, t=at, **said)
+    # -- from what is held to what should be -----------------------------------------------------------------------
+
+    def _put(self, rows: dict[Key, Row | None], graph: ScopeGraph, t: Any) -> list[Message]:
+        """Let the broker hold what these rows and the graph say, all at one instant, or leave it as it is."""
+        held = {key: {} if row is None else self._shown(key, row, graph) for key, row in rows.items()}
+        clock, latest = self.broker.clock, self.broker.now
+        at = t if t is not None else clock.shown(1 if latest is None else clock.ticks(latest) + 1)
+        with self.broker.whole():
+            told = [message for key in held for message in self._bring(key[0], self._held.get(key, {}), held[key], at)]
             if t is None:
                 told += self.broker.advance(at)
-        self._cells = {**self._cells, **cells}
+        for key, row in rows.items():
+            # An event is over with its instant: it is not kept, and a change of the graph is no new event.
+            if row is None or self._populations[key[0]].transient:
+                self._rows.pop(key, None)
+                self._held.pop(key, None)
+            else:
+                self._rows[key], self._held[key] = row, held[key]
         return told
 
-    def _all_cells(self, graph: ScopeGraph) -> dict[tuple[str, Any], dict[str, Any]]:
-        names = sorted(set(graph.nx) | {str(id) for _, id in self._cells})
-        cells: dict[tuple[str, Any], dict[str, Any]] = {}
-        for population in self.given.publications:
-            guards = self._guards[population.name]
-            for name in names:
-                found = routes(graph, name)
-                changing = [route for route in found if route.changes]
-                unknown = [route for route in found if not route.changes and route.guards not in guards]
-                if changing or unknown:
-                    what = "a mapping, a session or a publishing policy" if changing else "an interface"
-                    raise UpdateError(
-                        f"{name!r} would publish through {what} that the running scenario does not know; "
-                        "scope the scenario anew"
-                    )
-                for id in _ids(name):
-                    said = publication_cells(graph, name, found, guards)
-                    cells[profiles_of(population), id] = said
-        for population in self.given.subscriptions:
-            for name in names:
-                for id in _ids(name):
-                    cells[profiles_of(population), id] = subscription_cells(graph, name)
-        return cells
+    def _bring(self, population: str, before: Any, after: Any, t: Any) -> Iterable[Message]:
+        """The messages on the way from what the broker holds of a row to what it should hold."""
+        for name in [name for name in before if name not in after]:
+            yield from self.broker.remove(population, name, t=t)
+        for name, (cells, hidden) in after.items():
+            said, seen = before.get(name, (None, None))
+            if seen != hidden:
+                yield from self.broker.profile(profiles_of(self._populations[population]), name, t=t, **hidden)
+            if said is None:
+                yield from self.broker.add(population, name, t=t, **cells)
+            elif said != cells:
+                yield from self.broker.update(population, name, t=t, **cells)
+
+    def _shown(self, key: Key, row: Row, graph: ScopeGraph) -> dict[Any, tuple[Cells, Cells]]:
+        """What the broker should hold of a row: itself, and its faces."""
+        name, id = key
+        population = self._populations[name]
+        if population.role != PUBLICATION:
+            return {id: (row.cells, subscription_cells(graph, row.component))}
+        found = evaluated(
+            routes(graph, row.component, row.context), row.cells, lambda said: contents(population, said)
+        )
+        shows = {Face(): (row.cells, set[str]()), **found}
+        return {
+            face.of(id): (
+                dict(cells),
+                publication_cells(graph, row.component, [], NO_GUARDS, tokens, derived=face != Face()),
+            )
+            for face, (cells, tokens) in shows.items()
+        }
+
+    def _known(self, population: str, id: Any) -> Row:
+        if (population, id) not in self._rows:
+            raise UpdateError(f"there is no {population}/{id}")
+        return self._rows[population, id]
+
+
+def _refuse(graph: ScopeGraph) -> None:
+    policies = [name for name, scope in sorted(graph.scopes.items()) if scope.waits or scope.chooses]
+    if policies:
+        raise UpdateError(f"scope {policies[0]!r} has a transmission policy, which is a stage after the broker")
 
 
 Reaction = Callable[[Content, "Callable[[Content], None]"], None]

@@ -20,7 +20,6 @@ from workbench.brokering.scopes.definition import Context
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Interface
 from workbench.brokering.scopes.mappings import EventMapping
-from workbench.brokering.scopes.policies import IMMEDIATE
 
 Steps = tuple[Interface | EventMapping, ...]
 NOWHERE = "-"
@@ -91,7 +90,7 @@ def routes(graph: ScopeGraph, producer: str, context: Context = frozenset()) -> 
 
 def waits_of(graph: ScopeGraph, up: Sequence[str]) -> tuple[str, ...]:
     """The scopes on a way up whose publishing policies are waited for."""
-    return tuple(s for s in up[:-1] if s in graph.scopes and graph.scopes[s].publishing != IMMEDIATE)
+    return tuple(name for name in up[:-1] if name in graph.scopes and graph.scopes[name].waits)
 
 
 def _routes(graph: ScopeGraph, producer: str, context: Context) -> Iterator[Route]:

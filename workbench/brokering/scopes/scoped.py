@@ -45,7 +45,7 @@ from workbench.brokering.scopes.routes import NOWHERE, Route, routes, tokens_of
 from workbench.errors import ScenarioError
 from workbench.model.columns import column, is_null
 from workbench.model.filters import Comparison, Dimension, Filter, Match, Var, everything
-from workbench.model.pubsub import PUBLICATION, Population
+from workbench.model.pubsub import Population
 from workbench.model.regions import Region
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
@@ -148,51 +148,31 @@ class _Scoped:
 
     @property
     def scenario(self) -> Scenario:
-        tables = dict(self.given.tables)
-        publications, visibility = [], {}
+        guards = {population.name: self.guards(population) for population in self.given.publications}
+        hidden = {population.name: self.subscribed(population) for population in self.given.subscriptions}
+        tables: dict[str, Any] = {}
         for population in self.given.publications:
-            guards = self.guards(population)
-            derived, profiles = self.published(population, guards)
+            derived, hidden[population.name] = self.published(population, guards[population.name])
             if derived is not None:
                 self.alone(population)
                 tables[population.rows] = derived
-            tables[profiles_of(population)] = self.joined(population, profiles)
-            visibility[population.name] = visible = _visible(population, guards)
-            hidden = [(f"@out{k}", Region(SCOPES, (("@scope", column[f"@out{k}"]),))) for k in range(len(guards))]
-            publications.append(self.extended(population, [*hidden, _who("@who")], population.filter & visible))
-        subscriptions = []
-        for population in self.given.subscriptions:
-            tables[profiles_of(population)] = self.joined(population, self.subscribed(population))
-            hidden = [("@in", Region(SCOPES, (("@scope", column["@in"]),)))]
-            subscriptions.append(self.extended(population, [*hidden, _who("@me")], population.filter))
-        visibility[""] = Var("own", "@visible").overlaps(Var("other", "@visible"), space=ROOTS)
+        tables |= {profiles_of(p): self.joined(p, hidden[p.name]) for p in self.given.populations}
+        made = with_hidden_regions(self.given, guards, tables)
+
+        def filled(population: Population) -> Population:
+            """A single one has no row that a profile could join: what it belongs to is written into it."""
+            if not population.single:
+                return population
+            if len(self.graphs) > 1:
+                raise ScenarioError(f"{population.name!r} is single and cannot change its scopes; give it rows=")
+            known = {row["id"]: row for row in hidden[population.name]}[population.name]
+            return replace(population, profiles=None, regions=tuple((n, r.fill(known)) for n, r in population.regions))
+
         return replace(
-            self.given,
-            spaces=(*self.given.spaces, SCOPES, COMPONENTS, ROOTS),
-            publications=publications,
-            subscriptions=subscriptions,
-            tables=tables,
-            name=f"scoped {self.given.name}",
-            visibility=visibility if _looks_at_others(self.given) else {},
+            made,
+            publications=[filled(population) for population in made.publications],
+            subscriptions=[filled(population) for population in made.subscriptions],
         )
-
-    def extended(self, population: Population, hidden: Sequence[tuple[str, Region]], filter: Filter) -> Population:
-        """A population with hidden regions and the hidden table that fills them."""
-        roots = ("@visible", Region(ROOTS, (("@root", column["@visible"]),)))
-        regions = (*population.regions, *hidden, roots)
-        made = replace(population, regions=regions, filter=filter, profiles=profiles_of(population))
-        if not population.single:
-            return made
-        # A single one has no row that a profile could join: what it belongs to is written into it.
-        known = {row["id"]: row for row in self.profile(population)}
-        return replace(made, profiles=None, regions=tuple((n, r.fill(known[population.name])) for n, r in regions))
-
-    def profile(self, population: Population) -> list[dict[str, Any]]:
-        if len(self.graphs) > 1:
-            raise ScenarioError(f"{population.name!r} is single and cannot change its scopes; give it rows=")
-        if population.role == PUBLICATION:
-            return self.published(population, self.guards(population))[1]
-        return self.subscribed(population)
 
     def alone(self, population: Population) -> None:
         """Refuse derived rows in a table that others read too: they would be subscriptions or profiles there."""
@@ -333,6 +313,38 @@ class _Scoped:
             shows = evaluated(changing, cells, lambda said: contents(population, said))
             made.append(Version(t, None if row is None else row["op"] or "", shows, graph, found))
         return made
+
+
+def with_hidden_regions(
+    scenario: Scenario, guards: Mapping[str, Sequence[Guards]], tables: Mapping[str, Any]
+) -> Scenario:
+    """The scenario whose filters ask hidden regions too, which ``tables`` fill.
+
+    ``guards`` are, for each population that publishes, the sets of interfaces that join its filter.
+    """
+    publications, subscriptions = [], []
+    visibility: dict[str, Filter] = {"": Var("own", "@visible").overlaps(Var("other", "@visible"), space=ROOTS)}
+    roots = ("@visible", Region(ROOTS, (("@root", column["@visible"]),)))
+    for population in scenario.publications:
+        met = guards[population.name]
+        visibility[population.name] = visible = _visible(population, met)
+        out = [(f"@out{k}", Region(SCOPES, (("@scope", column[f"@out{k}"]),))) for k in range(len(met))]
+        regions = (*population.regions, *out, _who("@who"), roots)
+        hidden = replace(population, regions=regions, profiles=profiles_of(population))
+        publications.append(replace(hidden, filter=population.filter & visible))
+    for population in scenario.subscriptions:
+        into = ("@in", Region(SCOPES, (("@scope", column["@in"]),)))
+        regions = (*population.regions, into, _who("@me"), roots)
+        subscriptions.append(replace(population, regions=regions, profiles=profiles_of(population)))
+    return replace(
+        scenario,
+        spaces=(*scenario.spaces, SCOPES, COMPONENTS, ROOTS),
+        publications=publications,
+        subscriptions=subscriptions,
+        tables={**scenario.tables, **tables},
+        name=f"scoped {scenario.name}",
+        visibility=visibility if _looks_at_others(scenario) else {},
+    )
 
 
 # -- cells of the hidden tables -------------------------------------------------------------------------------------

@@ -480,7 +480,7 @@ class Form:
 
     def producers(self, rows: pa.Table) -> np.ndarray:
         """Who publishes, by number; -1 where the graph does not have them."""
-        return _array(pc.fill_null(pc.index_in(_whole(rows["component"]), self.consumers), -1).cast(pa.int64()))
+        return _array(pc.fill_null(_places(rows["component"], self.consumers), -1).cast(pa.int64()))
 
     def said(self, rows: pa.Table) -> np.ndarray:
         """What rows say, as numbers."""
@@ -488,9 +488,7 @@ class Form:
         for k, name in enumerate(self.dimensions):
             column = _whole(rows[name])
             if name in self.texts:
-                coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-                known = pc.index_in(coded.dictionary.cast(pa.string()), pa.array(list(self.texts[name]), pa.string()))
-                column = pc.fill_null(known, int(kernel.OTHER)).take(coded.indices)
+                column = _places(column, pa.array(list(self.texts[name]), pa.string()))
             made[:, k] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
         return made
 
@@ -526,7 +524,7 @@ class Run:
         producers, said, contexts = form.producers(rows), form.said(rows), self._contexts(rows)
         # a scope that the graph does not have lets nothing in, and still makes a context
         named = [[form.scopes.get(name, -1) for name in context.split()] for context in self.contexts]
-        if self.memory.count[0] > REMEMBERED:
+        if self.memory.counts[0] > REMEMBERED:
             self.memory = kernel.nothing_known(2 + len(form.telling))
         told, after, self.memory = kernel.deliver(
             form.index, self.memory, form.classes(producers, contexts, said), producers, times, said,
@@ -537,7 +535,7 @@ class Run:
         made = {
             "id": _whole(sent["id"]),
             "consumer": form.consumers.take(pa.array(consumer)),
-            "session": _texts(form.sessions, session),
+            "session": pa.array(form.sessions, pa.string()).take(pa.array(session)),
         }
         if "t" in form.types:
             made["t"] = pa.array(t).cast(form.types["t"]) if timed else _whole(sent["t"])
@@ -554,9 +552,13 @@ class Run:
         return _ints(numbers)[_array(coded.indices)] if numbers else np.zeros(len(rows), np.int64)
 
 
-def _texts(values: Sequence[str], which: np.ndarray) -> pa.Array:
-    """Texts by number, still coded where there is only one: a constant costs nothing then."""
-    return pa.array(list(values), pa.string()).take(pa.array(which))
+def _places(column: Any, known: pa.Array) -> pa.Array:
+    """Where what a column says stands among what is known, -1 elsewhere; texts are looked at once each."""
+    column, known = _whole(column), known.dictionary_decode() if pa.types.is_dictionary(known.type) else known
+    if pa.types.is_integer(column.type):
+        return pc.fill_null(pc.index_in(column, known), -1)
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return pc.fill_null(pc.index_in(coded.dictionary.cast(known.type), known), -1).take(coded.indices)
 
 
 def _either(where: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:

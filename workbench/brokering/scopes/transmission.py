@@ -22,7 +22,6 @@ import pandas as pd
 
 from workbench.brokering.scopes.definition import Arrival, Notification, carry, paths, selected
 from workbench.brokering.scopes.graph import ScopeGraph
-from workbench.brokering.scopes.policies import BROADCAST, EVERYBODY
 from workbench.brokering.scopes.routes import waits_of
 from workbench.brokering.scopes.scoped import Face, Graphs, contents, face_of
 from workbench.errors import ScenarioError
@@ -77,7 +76,7 @@ def transmitted(
     graphs = _by_instant(graph, clock)
     last = FOREVER if until is None else clock.ticks(until)
     lines = [released for line in _lines(timelines, clock) if (released := _released(line, graphs, last)) is not None]
-    if any(_chooses(g) for _, g in graphs):
+    if any(scope.chooses for _, g in graphs for scope in g.scopes.values()):
         if published is None:
             raise ScenarioError("traverse and delivery policies ask what is published; give published=published_in(…)")
         lines = [kept for base in _grouped(lines).values() for kept in _served(base, graphs, published, consumer)]
@@ -121,10 +120,6 @@ def _by_instant(graph: Graphs, clock: Clock) -> list[tuple[int, ScopeGraph]]:
 
 def _at(graphs: list[tuple[int, ScopeGraph]], t: int) -> ScopeGraph:
     return [g for begin, g in graphs if begin <= t][-1]
-
-
-def _chooses(graph: ScopeGraph) -> bool:
-    return any((s.traverse, s.delivery) != (BROADCAST, EVERYBODY) for s in graph.scopes.values())
 
 
 def _lines(timelines: pd.DataFrame, clock: Clock) -> Iterable[Line]:
