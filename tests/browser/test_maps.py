@@ -164,6 +164,11 @@ def test_tiles_and_scripts_from_the_web_are_a_choice(tmp_path: Path, open_page: 
     opened = open_page(path, answers=_res)
     opened.page.wait_for_selector("path.place")
     opened.page.wait_for_selector("img.leaflet-tile-loaded")
+    clock = opened.page.locator(".time-text").text_content()
+    opened.page.locator(".leaflet-timeline-control .play").click()
+    opened.page.wait_for_function("began => document.querySelector('.time-text').textContent > began", arg=clock)
+    opened.page.locator("path.notification").first.click(force=True)
+    opened.page.locator(".leaflet-popup-content", has_text="✓").wait_for()
     assert opened.errors == []
     assert any(address.startswith("https://tiles.example/") for address in opened.asked)
     assert any(address.endswith("leaflet.js") for address in opened.asked)

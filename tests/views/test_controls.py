@@ -228,6 +228,15 @@ def test_many_rows_are_capped_and_the_page_says_so() -> None:
     explorer = explore("proximity", FIXES, places, parameters={"radius_m": 1})
     explorer.run()
     assert "2,000 of 2,500 places are shown" in explorer.stage.about["notes"]
+    t = np.arange(200)
+    crowd = [pd.DataFrame({"mobile": f"m{m}", "t": t, "x": t * 1.0, "y": float(m)}) for m in range(201)]
+    explorer = explore("proximity", pd.concat(crowd), PLACES, parameters={"radius_m": 1})
+    explorer.run()
+    said = ["tracks of 200 of 201 mobiles: those with the most notifications", "tracks show every 2nd fix"]
+    assert explorer.stage.about["notes"] == said
+    rows = np.frombuffer(explorer.stage.tracks).reshape(-1, 5)
+    assert len(rows) == 20_000
+    assert (rows[0, 2], rows[99, 2]) == (rows[1, 1], 199)  # one ends where the next begins
 
 
 def test_only_what_a_control_can_show_is_chosen_and_the_rest_is_handed_on() -> None:

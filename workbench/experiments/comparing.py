@@ -209,12 +209,21 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "
     """A table of cells that are HTML already; columns of numbers are flush right."""
     numeric = [bool(rows) and all(_reads_as_number(row[i]) for row in rows) for i in range(len(heads))]
     kinds = [' class="number"' if right else "" for right in numeric]
-    head = "".join(f"<th{kind}>{escape(text).replace('_', '_<wbr>')}</th>" for kind, text in zip(kinds, heads))
+    head = "".join(f"<th{kind}>{_breakable(text)}</th>" for kind, text in zip(kinds, heads))
     body = "\n".join(
         "<tr>" + "".join(f"<td{kind}>{text}</td>" for kind, text in zip(kinds, row)) + "</tr>" for row in rows
     )
     above = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f'<div class="wide"><table>{above}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>'
+
+
+def _breakable(name: str) -> str:
+    """A name as HTML; a long one may be broken after an underscore.
+
+    >>> _breakable("radius_m"), _breakable("notifications_stateless")
+    ('radius_m', 'notifications_<wbr>stateless')
+    """
+    return escape(name).replace("_", "_<wbr>") if len(name) > 12 else escape(name)
 
 
 def _reads_as_number(text: str) -> bool:
@@ -274,7 +283,7 @@ def _plot(groups: Groups, along: str, metric: str, numeric: bool) -> str:
     if axes.get_xscale() == "log" and _spans_orders([n for points in lines.values() for _, ns in points for n in ns]):
         axes.set_yscale("log")  # what grows in proportion is a straight line
     elif metric in _COSTS:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * max(n for points in lines.values() for _, ns in points for n in ns) or 1)
     if len(lines) > 1:
         axes.legend(fontsize="small")
     png = io.BytesIO()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from math import ceil
 from typing import Any
 
 import folium
@@ -25,7 +24,7 @@ from folium.utilities import JsCode
 
 from workbench.errors import DataError
 from workbench.views.colours import HIDDEN, MATCH, PLACE, UNMATCH, Paint, paint
-from workbench.views.scene import MAX_MOBILES, SIDES, Scene, Sides, scene
+from workbench.views.scene import SIDES, Scene, Sides, scene, thinned, told_of
 from workbench.views.text import escape, lines, number
 
 MAX_MARKERS = 2_000
@@ -242,7 +241,7 @@ def draw_scene(
         raise DataError("tiles are pictures of the globe, and these are metres (x, y); give lon, lat or no tiles")
     notes = list(seen.notes)
     colours = paint(colour_by, seen.places, seen.tracks)
-    shown = _thinned(seen, notes)
+    shown = thinned(seen, MAX_POSITIONS, notes)
     drawn = _frame(seen, tiles, attribution, offline)
     page: Any = drawn.get_root()
     page.title = escape(title)
@@ -419,7 +418,7 @@ def _cells(seen: Scene, points: pd.DataFrame, colour: str, noun: str) -> list[Fe
 
 
 def _lines(shown: pd.DataFrame, seen: Scene, colours: Paint) -> list[Feature]:
-    fixes, told = seen.tracks["key"].value_counts(), _told_of(seen)
+    fixes, told = seen.tracks["key"].value_counts(), told_of(seen)
     features = []
     for key, track in shown.groupby("key", sort=False):
         if len(track) < 2:
@@ -430,37 +429,6 @@ def _lines(shown: pd.DataFrame, seen: Scene, colours: Paint) -> list[Feature]:
         about = f"{escape(key)}: {fixes[key]:,} fixes, {told.get(key, 0):,} notifications"
         features.append(_feature(line, style, tip=about, popup=about))
     return features
-
-
-def _told_of(seen: Scene) -> pd.Series:
-    """Notifications by mobile."""
-    from workbench.views.scene import owners
-
-    found = []
-    for role in ("publication", "subscription"):
-        if len(seen.notifications):
-            table, key = owners(seen.notifications[role], seen.sides[role])
-            found.append(key[table == "fixes"])
-    return pd.concat(found).value_counts() if found else pd.Series(dtype=int)
-
-
-def _thinned(seen: Scene, notes: list[str]) -> pd.DataFrame:
-    """As many positions as can be looked at; a stay at one spot is one position, which loses nothing."""
-    tracks = seen.tracks
-    total = tracks["key"].nunique()
-    if total > MAX_MOBILES:
-        order = _told_of(seen).reindex(tracks["key"].unique(), fill_value=0).sort_values(ascending=False, kind="stable")
-        tracks = tracks[tracks["key"].isin(order.index[:MAX_MOBILES])]
-        notes.append(f"tracks of {MAX_MOBILES:,} of {total:,} mobiles: those with the most notifications")
-    before = tracks.groupby("key")[["x", "y"]].shift()
-    tracks = tracks[(tracks[["x", "y"]] != before).any(axis=1)]
-    if len(tracks) > MAX_POSITIONS:
-        step = ceil(len(tracks) / MAX_POSITIONS)
-        tracks = tracks[tracks.groupby("key").cumcount() % step == 0]
-        notes.append(f"tracks show every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} fix")
-    last = seen.tracks.groupby("key")["end"].max()
-    following = tracks.groupby("key")["at"].shift(-1)
-    return tracks.assign(end=following.fillna(tracks["key"].map(last)))
 
 
 def _reasons(

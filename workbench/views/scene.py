@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,38 @@ def owners(names: pd.Series, populations: Mapping[str, str]) -> tuple[pd.Series,
         return pd.Series(next(iter(populations.values())), index=names.index), texts
     parts = texts.str.split("/", n=1)
     return parts.str[0].map(populations), parts.str[1]
+
+
+def told_of(seen: Scene) -> pd.Series:
+    """How many notifications concern each mobile."""
+    found = [pd.Series(dtype=object)]
+    for role in ("publication", "subscription"):
+        if len(seen.notifications):
+            table, key = owners(seen.notifications[role], seen.sides[role])
+            found.append(key[table == "fixes"])
+    return pd.concat(found).value_counts()
+
+
+def thinned(seen: Scene, at_most: int, notes: list[str]) -> pd.DataFrame:
+    """As many positions as can be looked at, of those who were told most; ``notes`` gets what was left out.
+
+    A stay at one spot is one position, which loses nothing.
+    """
+    tracks = seen.tracks
+    total = tracks["key"].nunique()
+    if total > MAX_MOBILES:
+        order = told_of(seen).reindex(tracks["key"].unique(), fill_value=0).sort_values(ascending=False, kind="stable")
+        tracks = tracks[tracks["key"].isin(order.index[:MAX_MOBILES])]
+        notes.append(f"tracks of {MAX_MOBILES:,} of {total:,} mobiles: those with the most notifications")
+    before = tracks.groupby("key")[["x", "y"]].shift()
+    tracks = tracks[(tracks[["x", "y"]] != before).any(axis=1)]
+    if len(tracks) > at_most:
+        step = ceil(len(tracks) / at_most)
+        tracks = tracks[tracks.groupby("key").cumcount() % step == 0]
+        notes.append(f"tracks show every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} fix")
+    last = seen.tracks.groupby("key")["end"].max()
+    following = tracks.groupby("key")["at"].shift(-1)
+    return tracks.assign(end=following.fillna(tracks["key"].map(last)))
 
 
 def _where(

@@ -21,11 +21,12 @@ import pandas as pd
 import traitlets
 
 from workbench.views.colours import MATCH, MOBILE, PLACE, UNMATCH
-from workbench.views.scene import MAX_MOBILES, Scene, owners
+from workbench.views.scene import Scene, owners, thinned
 
 LAYERS = {"base": "Streets", "tracks": "Tracks", "places": "Places", "pairs": "Matching pairs", "told": "Notifications"}
 MAX_TOLD = 20_000
 MAX_PLACES = 2_000
+MAX_POSITIONS = 30_000
 _METRES_PER_DEGREE = 111_195.0
 
 
@@ -104,22 +105,20 @@ class Laid:
         return x / self._metres[0] + self._middle[0], y / self._metres[1] + self._middle[1]
 
     @cached_property
+    def _shown(self) -> tuple[pd.DataFrame, list[str]]:
+        """The positions that are drawn, and what was left out."""
+        notes: list[str] = []
+        return thinned(self.seen, MAX_POSITIONS, notes), notes
+
+    @cached_property
     def mobiles(self) -> list[str]:
-        """The mobiles that are drawn: those with the most notifications."""
-        keys = list(dict.fromkeys(self.seen.tracks["key"]))
-        if len(keys) <= MAX_MOBILES:
-            return keys
-        found: list[Any] = []
-        for role in ("publication", "subscription"):
-            table, key = owners(self.seen.notifications[role], self.seen.sides[role])
-            found.append(key[table == "fixes"])
-        counts = pd.concat(found).value_counts()
-        return sorted(keys, key=lambda key: -counts.get(key, 0))[:MAX_MOBILES]
+        """The mobiles that are drawn."""
+        return list(dict.fromkeys(self._shown[0]["key"]))
 
     @cached_property
     def tracks(self) -> np.ndarray[Any, Any]:
         number = {key: n for n, key in enumerate(self.mobiles)}
-        rows = self.seen.tracks[self.seen.tracks["key"].isin(self.mobiles)]
+        rows = self._shown[0]
         x, y = self.flat(rows["x"].to_numpy(float), rows["y"].to_numpy(float))
         table = np.column_stack([rows["key"].map(number), rows["at"], rows["end"], x, y]).astype(float)
         return table[np.lexsort((table[:, 1], table[:, 0]))]
@@ -157,13 +156,11 @@ class Laid:
         seen = self.seen
         west, south, east, north = seen.bounds
         corners = [self.flat(west, south), self.flat(east, north)]
-        notes = list(seen.notes)
+        notes = [*seen.notes, *self._shown[1]]
         for drawn, noun in ((seen.places[:MAX_PLACES], "places"), (seen.notifications[:MAX_TOLD], "notifications")):
             total = len(getattr(seen, noun))
             if total > len(drawn):
                 notes.append(f"{len(drawn):,} of {total:,} {noun} are shown")
-        if len(self.mobiles) < seen.tracks["key"].nunique():
-            notes.append(f"tracks of {len(self.mobiles):,} of {seen.tracks['key'].nunique():,} mobiles: the most told")
         return {
             "span": list(seen.span),
             "integers": seen.times.integers,
