@@ -42,13 +42,14 @@ def test_what_shows_itself_in_a_notebook(tmp_path: Path, open_page: Callable[...
     harmless(open_page(page), SHOWN)
 
 
-@pytest.mark.parametrize("width", [800, 1280])
-def test_the_page_over_the_runs_of_a_sweep(width: int, tmp_path: Path, open_page: Callable[..., Any]) -> None:
+def test_the_page_over_the_runs_of_a_sweep(tmp_path: Path, open_page: Callable[..., Any]) -> None:
     for n, name in enumerate(SHOWN):
         about = {"question": name, "error": name} if n % 2 else {"question": name}
         record(tmp_path, {"engine": name, "radius_m": n}, {"note": name, "told": n}, **about,
                state="failed" if n % 2 else "finished", versions={name: name})  # fmt: skip
-    opened = open_page(compare(tmp_path), width)
-    harmless(opened, SHOWN)
-    assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert opened.page.locator("img").first.evaluate("picture => picture.naturalWidth") > 100
+    page = compare(tmp_path)
+    for width in (800, 1280):
+        opened = open_page(page, width)
+        harmless(opened, SHOWN)
+        assert opened.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert opened.page.locator("img").first.evaluate("picture => picture.naturalWidth") > 100
