@@ -386,10 +386,18 @@ def _comparable(value: Any) -> Any:
 
 
 def geometry_of(value: Any) -> Any:
-    """A geometry cell: shapely, WKB (bytes, or their hexadecimal form), WKT or GeoJSON; an area whose border crosses or
-    touches itself is mended.
+    """A geometry cell as a shape; an area whose border crosses or touches itself is mended."""
+    value = parsed_geometry(value)
+    if getattr(value, "geom_type", "") in ("Polygon", "MultiPolygon") and not value.is_valid:
+        warnings.warn(f"an area was mended: {shapely.is_valid_reason(value)}", stacklevel=2)
+        return mended(value)
+    return value
 
-    >>> geometry_of("POINT (1 2)").wkt
+
+def parsed_geometry(value: Any) -> Any:
+    """A geometry cell, which is shapely, WKB (bytes, or their hexadecimal form), WKT or GeoJSON, as a shape.
+
+    >>> parsed_geometry("POINT (1 2)").wkt
     'POINT (1 2)'
     """
     if isinstance(value, bytes | bytearray | memoryview):
@@ -402,9 +410,6 @@ def geometry_of(value: Any) -> Any:
             value = shapely.from_geojson(text)
         else:
             value = shapely.from_wkb(text) if text[:2] in ("00", "01") else shapely.from_wkt(text)
-    if getattr(value, "geom_type", "") in ("Polygon", "MultiPolygon") and not value.is_valid:
-        warnings.warn(f"an area was mended: {shapely.is_valid_reason(value)}", stacklevel=2)
-        return mended(value)
     return value
 
 

@@ -110,3 +110,21 @@ def test_geoparquet_geopackage_and_well_known_text_are_read(tmp_path):
     (tmp_path / "bad.geojson").write_text("{")
     with pytest.raises(DataError, match=r"bad\.geojson: cannot be read"):
         read_places(tmp_path / "bad.geojson")
+
+
+def test_a_place_whose_time_cannot_be_read_is_not_there_from_the_start(tmp_path):
+    (tmp_path / "p.csv").write_text("place,t,lat,lon\n1,soon,50,8\n1,2026-01-01T00:00Z,50,8\n2,,50,8\n")
+    places = read_places(tmp_path / "p.csv")
+    assert places["place"].tolist() == [1, 2]
+    assert places["t"].isna().tolist() == [False, True]
+    assert report_of(places).aside == {"time unreadable": 1}
+    assert report_of(places).adds_up
+
+
+def test_shapes_are_read_from_every_form_of_text_and_bytes(tmp_path):
+    area = shapely.box(8.5, 49.9, 8.7, 50.1)
+    forms = (area.wkt, area.wkb_hex, shapely.to_geojson(area), area.wkb, bytearray(area.wkb), area)
+    for form in forms:
+        places = read_places(pd.DataFrame({"place": [1, 2], "geometry": [form, "no shape"]}), crs="EPSG:4326")
+        assert places.geometry.iloc[0].equals(area)
+        assert report_of(places).aside == {"geometry unusable": 1}

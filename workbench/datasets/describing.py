@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from workbench.datasets.frames import as_pandas
 from workbench.datasets.layout import Fixes, is_ingested, open_fixes
+from workbench.datasets.picturing import Picture, columns_of, counted, picture, window_of
 from workbench.datasets.preparing import Tracks
 from workbench.datasets.quality import Report, coordinates_of
 from workbench.errors import DataError
@@ -29,14 +30,14 @@ _FINENESS = np.log(1.02)
 
 @dataclass(frozen=True)
 class Description:
-    """A table of facts that shows itself as text and in a notebook; `facts` is plain data, `map()` draws where it
-    can."""
+    """A table of facts and a map, which show themselves as text and in a notebook; `facts` is plain data."""
 
     name: str
     facts: dict[str, Any]
     report: Report | None = None
     sample: pd.DataFrame | None = None
     draw: Callable[[pd.DataFrame], Any] | None = None
+    drawn: Picture | None = None
 
     def rows(self) -> list[tuple[str, str]]:
         """The facts as short texts."""
@@ -47,7 +48,7 @@ class Description:
                 ("first", str(f["first"])),
                 ("last", str(f["last"])),
                 ("span", _duration(f["span_s"])),
-                ("fixes a mobile", f"{f['fixes_min']:,} to {f['fixes_max']:,}, median {f['fixes_median']:,}"),
+                ("fixes a mobile", f"{f['fixes_min']:,} to {f['fixes_max']:,}, median {f['fixes_median']:,.10g}"),
             ]
         if f["sampling_median_s"] is not None:
             lines += [
@@ -80,15 +81,18 @@ class Description:
             for name, value in self.rows()
         )
         told = self.report._repr_html_() if self.report is not None else ""
-        return f"<table><caption>{html.escape(self.name)}</caption>{body}</table>{told}"
+        map_ = f"<div>{self.drawn.svg}</div>" if self.drawn is not None else ""
+        table = f"<div><table><caption>{html.escape(self.name)}</caption>{body}</table>{told}</div>"
+        return f"<div style='display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start'>{table}{map_}</div>"
 
     def map(self) -> Any:
-        """A map of a sample of the fixes, by the function given to `describe`."""
-        if self.draw is None:
-            raise DataError(
-                "no way to draw was given; say describe(..., draw=function), a function of a table of fixes"
-            )
-        return self.draw(self.sample)
+        """A map of the fixes: all of them counted in squares, or a sample as the function given to `describe` draws
+        it."""
+        if self.draw is not None:
+            return self.draw(self.sample)
+        if self.drawn is None:
+            raise DataError(f"{self.name}: there are no coordinates to draw")
+        return self.drawn
 
 
 def _duration(seconds: float) -> str:
@@ -135,7 +139,7 @@ def describe(
 ) -> Description:
     """What a data set holds: an ingested folder, a file of fixes, or a table.
 
-    draw: a function of a table of at most `sample` fixes that makes a map of them.
+    draw: a function of a table of at most `sample` fixes that makes another map of them than the drawing in squares.
 
     >>> walk = pd.DataFrame({"mobile": [1, 1, 1, 2], "t": [0, 10, 20, 5], "x": [0.0, 1.0, 2.0, 9.0], "y": 0.0})
     >>> describe(walk)
@@ -145,7 +149,7 @@ def describe(
       first           0
       last            20
       span            20 s
-      fixes a mobile  1 to 3, median 2.0
+      fixes a mobile  1 to 3, median 2
       sampling        median 10 s, 90 % within 10 s
       gaps            0 longer than 1.67 min, the longest 10 s
       x               0.0 to 9.0 m
@@ -160,12 +164,31 @@ def describe(
             source = open_fixes(source)
     if isinstance(source, Fixes):
         name, crs, report, tick_s = source.path.name, source.crs, source.report, source.manifest["time"]["tick_s"]
-        tables: Iterator[pd.DataFrame] = (pq.read_table(file).to_pandas() for file in source.files)
-        columns = source.schema.names
+        files, columns = source.files, source.schema.names
+
+        def tables(names: list[str] | None = None) -> Iterator[pd.DataFrame]:
+            return (pq.read_table(file, columns=names).to_pandas() for file in files)
     else:
         table, crs = as_pandas(source)
-        tables, columns = iter([table]), list(table.columns)
-    return _described(name, tables, columns, crs, report, tick_s, gap_s, draw, sample)
+        columns = list(table.columns)
+
+        def tables(names: list[str] | None = None) -> Iterator[pd.DataFrame]:
+            return iter([table])
+
+    found = _described(name, tables(), columns, crs, report, tick_s, gap_s, draw, sample)
+    return replace(found, drawn=_drawn(found, tables, columns))
+
+
+def _drawn(found: Description, tables: Callable[[list[str]], Iterator[pd.DataFrame]], columns: list[str]) -> Any:
+    axes = coordinates_of(columns)[:2]
+    if len(axes) < 2 or found.sample is None or not len(found.sample):
+        return None
+    first, second = axes
+    window = window_of(*columns_of(found.sample, (first, second)), degrees=first == "lon")
+    if window is None:
+        return None
+    points = (columns_of(table, (first, second)) for table in tables([first, second]))
+    return picture(found.name, window, *counted(window, points), (first, second))
 
 
 def _described(

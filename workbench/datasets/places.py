@@ -37,10 +37,10 @@ from workbench.datasets.formats.base import Opened, text_tables
 from workbench.datasets.formats.generic import SYNONYMS, _delimiter
 from workbench.datasets.ingesting import narrowest
 from workbench.datasets.layout import Fixes, type_of
-from workbench.datasets.quality import ROW, Report, count_reasons, gate
+from workbench.datasets.quality import ROW, TIME, Report, count_reasons, gate
 from workbench.datasets.times import Clock, read_times
 from workbench.errors import DataError, did_you_mean, raise_all
-from workbench.tables import mended
+from workbench.tables import mended, parsed_geometry
 
 WGS84 = "EPSG:4326"
 IDS = (
@@ -84,14 +84,20 @@ def read_places(
     frame, notes = _named(
         frame, dict(columns or {}), str(getattr(source, "name", source)) if isinstance(source, str | Path) else "places"
     )
+    lost = 0
     if "t" in frame.columns:
+        said = frame["t"].notna()
         frame["t"] = read_times(pa.array(frame["t"], from_pandas=True), Clock("text", zone), "places: ").to_pandas()
+        # no time is from the start, an unreadable one is none
+        unreadable = said & frame["t"].isna()
+        lost, frame = int(unreadable.sum()), frame[~unreadable]
     if "geometry" in frame.columns:
         frame, aside = _shapes(frame, crs or known, target, notes)
     else:
         frame, aside = _points(frame, crs, target)
-    if unread:
-        aside[ROW] = aside.get(ROW, 0) + unread
+    for reason, count in ((ROW, unread), (TIME, lost)):
+        if count:
+            aside[reason] = aside.get(reason, 0) + count
     frame = frame.reset_index(drop=True)
     twice = frame["place"][frame["place"].duplicated()].unique() if "t" not in frame.columns else []
     if len(twice):
@@ -269,13 +275,9 @@ def _shape(value: Any) -> Any:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return None
     try:
-        if isinstance(value, bytes | bytearray | memoryview):
-            return shapely.from_wkb(bytes(value))
-        if isinstance(value, str):
-            return shapely.from_geojson(value) if value.lstrip().startswith("{") else shapely.from_wkt(value)
+        return parsed_geometry(value)
     except shapely.errors.ShapelyError:
         return None  # an unreadable shape is set aside and counted with the missing ones
-    return value
 
 
 def write_places(places: pd.DataFrame, path: str | Path) -> None:

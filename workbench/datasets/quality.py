@@ -119,7 +119,8 @@ class Report:
         )
         told = "".join(f"<p>{html.escape(n)}</p>" for n in self.notes)
         warned = "".join(f"<p><b>Warning:</b> {html.escape(w)}</p>" for w in self.warnings)
-        return f"<table><caption>Quality of the data set</caption>{body}</table>{told}{warned}"
+        caption = "<caption style='white-space:nowrap;text-align:left'>Quality of the data set</caption>"
+        return f"<table>{caption}{body}</table>{told}{warned}"
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data."""
