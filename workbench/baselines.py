@@ -3,7 +3,8 @@
 Each function takes a `Replay` and gives a small table, one row a system, so that the paper's three advantages are
 measured and not only argued:
 
-* `stateless`: one notification for each fix and each pair that matches then, against one for each transition;
+* `stateless`: one notification for each fix and each pair that matches then, against one for each transition; of these
+  `redundant` are all that repeat an earlier one;
 * `one_sided`: only the publishers' filters, or only the subscribers', against both;
 * `resubscribing`: unsubscribe and subscribe again for each subscription of a client that moves, against one update.
 
@@ -12,6 +13,7 @@ The fixes are those that the replay read: identical rows counted once, rows that
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -41,21 +43,24 @@ def stateless(made: Replay) -> pd.DataFrame:
     0         stateless        3          0              3
     1  state-persistent        1          1              2
     """
-    lines, moves = _ticks(made), _moves(made)
-    sides = {"publication": made.scenario.publications, "subscription": made.scenario.subscriptions}
-    told = 0
-    for side, populations in sides.items():
-        mobile = {naming(populations)(party): at for party, at in _members(populations, moves)}
-        for name, begin, end in zip(lines[side], lines["tau"], lines["pi"], strict=True):
-            if name in mobile:
-                first, last = np.searchsorted(mobile[name], [begin, end])
-                told += int(last - first)
+    told = int(_events(made).sum())
     kinds = _pandas(made.notifications)["kind"]
     matches, unmatches = (int((kinds == kind).sum()) for kind in ("match", "unmatch"))
     return pd.DataFrame(
         [("stateless", told, 0, told), ("state-persistent", matches, unmatches, matches + unmatches)],
         columns=["broker", "matches", "unmatches", "notifications"],
     )
+
+
+def redundant(made: Replay) -> int:
+    """How many notifications of a stateless broker say what it has said before: all but the first while a pair matches.
+
+    >>> from workbench import replay
+    >>> fixes = {"mobile": [7, 7, 7, 7], "t": [1, 2, 3, 4], "x": [0.0, 10.0, 20.0, 900.0], "y": [0.0] * 4}
+    >>> redundant(replay("proximity", fixes, {"place": ["cafe"], "x": [0.0], "y": [0.0]}, engine="reference"))
+    2
+    """
+    return int(np.maximum(_events(made) - 1, 0).sum())
 
 
 def one_sided(made: Replay) -> pd.DataFrame:
@@ -73,7 +78,9 @@ def one_sided(made: Replay) -> pd.DataFrame:
     rows = []
     for label, scenario in only.items():
         data = replace(made.data, scenario=scenario)
-        timelines, _ = engine.run(data, _until(made))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # half a scenario may have no part to index
+            timelines, _ = engine.run(data, _until(made))
         lines = _ticks(replace(made, timelines=timelines))
         rows.append((label, *_counted(timelines), _not_in(lines, symmetric)))
     rows.append(("both (symmetric)", *_counted(made.timelines), 0))
@@ -114,6 +121,20 @@ def _moves(made: Replay) -> dict[Client, np.ndarray]:
     kept = frame[(frame["op"] != "remove") & (frame["t"] <= last)]
     instants = {Client("fixes", id): at.to_numpy("int64") for id, at in kept.groupby("id", sort=False)["t"]}
     return {client: np.sort(at) for client, at in instants.items()}
+
+
+def _events(made: Replay) -> np.ndarray:
+    """For each timeline the number of fixes in it, of either side."""
+    lines, moves = _ticks(made), _moves(made)
+    sides = {"publication": made.scenario.publications, "subscription": made.scenario.subscriptions}
+    counts = np.zeros(len(lines), np.int64)
+    for side, populations in sides.items():
+        mobile = {naming(populations)(party): at for party, at in _members(populations, moves)}
+        for n, (name, begin, end) in enumerate(zip(lines[side], lines["tau"], lines["pi"], strict=True)):
+            if name in mobile:
+                first, last = np.searchsorted(mobile[name], [begin, end])
+                counts[n] += last - first
+    return counts
 
 
 def _members(populations: Any, moves: dict[Client, np.ndarray]) -> list[tuple[Party, np.ndarray]]:

@@ -46,3 +46,9 @@ def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs() -> None:
     with pytest.warns(UserWarning, match="all 6 pairs"):
         said = replay(made, FIXES, PLACES)
     assert said.plan == "stations × cars: 6 of 6 pairs by all pairs"
+
+
+def test_one_publication_for_all_needs_no_index(recwarn: pytest.WarningsRecorder) -> None:
+    said = replay("traffic", FIXES)
+    assert said.plan == "jam × cars: 2 of 2 pairs by all pairs"
+    assert not [w for w in recwarn if issubclass(w.category, UserWarning)]

@@ -135,6 +135,12 @@ def test_traffic_case_study_5_2():
     ]
 
 
+def test_traffic_the_message_names_another_way():
+    made = played("traffic", "mobile t x\nann 1 0\nann 2 1", parameters={"route": "Take the bridge."})
+    jam = reference(made).history.instance(party(made.scenario, "jam", "jam"), 1)
+    assert repr(jam.regions["message"]["route"]) == "{'Take the bridge.'}"
+
+
 def test_fuel_prices_and_preferences_change():
     """A station 500 m away; the price is right up to 70 cent, the fuel when it is below the driver's own level.
 
@@ -221,6 +227,133 @@ def test_friends_meet_by_profile_context_and_preference_without_jitter_and_never
     ]
 
 
+def test_advertising_needs_an_age_in_the_target_and_a_person_who_opted_in():
+    """A shop for all from 18 to 30, another one for all from 65; everybody stands near both.
+
+    ann is 17: nobody.  bob is 30: young, the end belongs to it.  cat is 70, and has opted out until 5: old, from 5 on.
+    dan says neither his age nor that he minds: both.  At 9 ann is 18: young.
+    """
+    profiles = table("""
+    id  t age adverts
+    ann - 17  yes
+    bob - 30  yes
+    cat - 70  no
+    cat 5 -   yes
+    ann 9 18  -
+    """)
+    profiles["adverts"] = profiles["adverts"].map({"yes": True, "no": False})
+    places = """
+    place x y min_age max_age
+    young 0 0 18      30
+    old   9 0 65      -
+    """
+    fixes = "mobile t x y\nann 1 5 50\nbob 1 5 50\ncat 1 5 50\ndan 1 5 50"
+    made = played("advertising", fixes, places, parameters={"profiles": profiles}, until=10)
+    assert notifications(made) == [
+        (1, "match", "old", "dan"),
+        (1, "match", "young", "bob"),
+        (1, "match", "young", "dan"),
+        (5, "match", "old", "cat"),
+        (9, "match", "young", "ann"),
+    ]
+
+
+def test_advertising_is_coffee_where_nobody_chooses():
+    fixes = "mobile t x y\nann 1 900 0\nann 2 0 0\nann 3 900 0\nann 18003 900 0"
+    places = "place x y\nabc 0 0\nxyz 1500 0"
+    assert notifications(played("advertising", fixes, places)) == notifications(played("coffee", fixes, places))
+
+
+def test_callers_are_handed_over_to_the_nearest_station():
+    """Stations at 0 and at 1000 m. ann calls from 2 to 6 and walks east; bob never calls.
+
+    2 at 100 m: west.  3 at 500 m, as near to both: both.  4 at 600 m: east alone.  6 she is quiet: over.
+    """
+    fixes = """
+    mobile t x   y state
+    bob    1 50  0 -
+    ann    1 100 0 quiet
+    ann    2 100 0 calling
+    ann    3 500 0 -
+    ann    4 600 0 -
+    ann    6 600 0 quiet
+    """
+    assert timelines(played("callers", fixes, "place x y\nwest 0 0\neast 1000 0")) == [
+        ("ann", "west", 2, 4, "unmatch"),
+        ("ann", "east", 3, 6, "unmatch"),
+    ]
+
+
+def test_callers_far_from_every_station_are_heard_by_none():
+    fixes = "mobile t x y state\nann 1 500 0 calling"
+    assert timelines(played("callers", fixes, "place x y\nwest 0 0", parameters={"at_most_m": 499})) == []
+
+
+def test_game_a_catch_takes_time_a_hunter_and_no_refuge():
+    """Catches within 50 m, held for 30 s; a refuge of 100 m lies at 1000 m. Red hunts blue, and blue hunts nobody else.
+
+    0    ann (red), bob (blue) and cat (red) are together
+    30   ann and cat have caught bob, and nobody has caught them
+    40   bob goes into the refuge; ann follows him, and he is safe
+    100  both step out of it, 51 m apart: nothing is held
+    110  bob comes within 50 m
+    140  ann has caught him again
+    """
+    fixes = """
+    mobile t   x    y team hunts
+    ann    0   0    0 red  blue
+    bob    0   0    0 blue green
+    cat    0   0    0 red  blue
+    ann    40  1000 0 -    -
+    bob    40  1000 0 -    -
+    ann    100 1200 0 -    -
+    bob    100 1251 0 -    -
+    bob    110 1250 0 -    -
+    ann    150 1200 0 -    -
+    """
+    assert timelines(played("game", fixes, "place x y name\nchurch 1000 0 Church")) == [
+        ("players/bob", "hunters/ann", 30, 40, "unmatch"),
+        ("players/bob", "hunters/cat", 30, 40, "unmatch"),
+        ("refuges/church", "walkers/ann", 40, 100, "unmatch"),
+        ("refuges/church", "walkers/bob", 40, 100, "unmatch"),
+        ("players/bob", "hunters/ann", 140, None, None),
+    ]
+
+
+def test_tourists_hear_of_a_room_after_a_while_and_not_twice_a_day():
+    """Rooms of 20 m side by side; two minutes make a visit. ann likes glass, bob anything.
+
+    0    ann and bob enter the room of glass (a); at 60 s ann is out at the door and in again at 80
+    120  bob has been inside for two minutes; ann has not, since 80
+    200  ann has: told
+    300  both go to the masks (b): over; at 420 bob hears of them, ann does not care
+    500  bob goes back to the glass: he has seen it, and 12 hours (43,200 s) are not over
+    620  two minutes later nothing is said. His first visit ended at 300; at 43,501, 12 h and 1 s later, he is told
+    """
+    places = {
+        "place": ["a", "b"],
+        "exhibit": ["glass", "masks"],
+        "geometry": ["POLYGON ((0 0, 20 0, 20 20, 0 20, 0 0))", "POLYGON ((20 0, 40 0, 40 20, 20 20, 20 0))"],
+    }
+    fixes = """
+    mobile t     x  y  likes
+    ann    0     10 10 glass
+    bob    0     10 10 -
+    ann    60    10 21 -
+    ann    80    10 10 -
+    ann    300   30 10 -
+    bob    300   30 10 -
+    bob    500   10 10 -
+    bob    44000 10 10 -
+    """
+    assert timelines(played("tourists", fixes, places)) == [
+        ("a", "bob", 120, 300, "unmatch"),
+        ("a", "ann", 200, 300, "unmatch"),
+        ("b", "bob", 420, 500, "unmatch"),
+        ("a", "bob", 43_501, None, None),
+    ]
+
+
 def test_friends_need_no_profiles():
     assert timelines(played("friends", "mobile t x y\nann 1 0 0\nbob 1 5 0")) == [
         ("ann", "bob", 1, None, None),
@@ -237,6 +370,10 @@ def test_friends_need_no_profiles():
         ("traffic", "stationary", "mobile"),
         ("dispatch", "mobile", "stationary"),
         ("friends", "mobile", "mobile"),
+        ("advertising", "stationary", "mobile"),
+        ("callers", "mobile", "stationary"),
+        ("game", "mobile", "mobile"),
+        ("tourists", "stationary", "mobile"),
     ],
 )
 def test_each_mobility_pattern_of_section_3_has_a_scenario(name, publisher, subscriber):
@@ -254,6 +391,7 @@ def test_each_mobility_pattern_of_section_3_has_a_scenario(name, publisher, subs
         ("profiles with role and context", "friends", "presence", {"role", "context"}),
         ("preferences that change", "fuel", "drivers", {"refuel_level", "max_price"}),
         ("preferences that change", "coffee", "shoppers", {"wish"}),
+        ("profiles with age and consent", "advertising", "shoppers", {"age", "adverts"}),
     ],
 )
 def test_each_kind_of_data_of_section_2_1_is_read_by_a_scenario(kind, name, population, columns):

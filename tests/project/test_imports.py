@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "replay":      ANYTHING,
     "exploring":   ANYTHING,
     "baselines":   ANYTHING,
+    "measures":    ANYTHING,
     "experiments": ANYTHING,
     "bench":       ANYTHING,
     "demo":        ANYTHING,

@@ -6,12 +6,14 @@
 `open_fixes`       what was ingested: manifest, bucket files, what was set aside
 `describe`         a table and a map of what a data set holds; `movement`: how its mobiles move
 `trips`, `stops`   and `resample`, `clip`: fixes to fixes, and `prepare` for whole data sets
+`excerpt`          a few mobiles and hours of a data set
 `City`             a synthetic city, with the truth beside what a receiver saw
 =================  =============================================================================================
 """
 
 from workbench.datasets.city import City
 from workbench.datasets.describing import Description, describe
+from workbench.datasets.excerpts import excerpt
 from workbench.datasets.formats import FORMATS
 from workbench.datasets.frames import to_geodataframe, to_trajectories, write_geoparquet
 from workbench.datasets.ingesting import ingest, load
@@ -33,6 +35,7 @@ __all__ = [
     "bucket_of",
     "clip",
     "describe",
+    "excerpt",
     "find_data",
     "ingest",
     "is_ingested",

@@ -461,12 +461,13 @@ def _candidates(sides: Sides, filters: Filters, whole: int) -> tuple[np.ndarray,
     first, second = sides.streams[PUBLICATION], sides.streams[SUBSCRIPTION]
     driven = _driver(sides, filters)
     if driven is None:
-        warnings.warn(
-            f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an index "
-            f"could serve: all {whole:,} pairs are looked at",
-            UserWarning,
-            stacklevel=7,
-        )
+        if min(first.clients, second.clients) > 1:  # of one and many, no index would spare any
+            warnings.warn(
+                f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an "
+                f"index could serve: all {whole:,} pairs are looked at",
+                UserWarning,
+                stacklevel=7,
+            )
         driven = candidates.everybody(first.clients, second.clients), "all pairs"
     return sides.local.different(driven[0], first, second), driven[1]
 

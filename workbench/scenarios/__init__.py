@@ -22,6 +22,10 @@ BUILT_IN = {
     "fuel": "workbench.scenarios.fuel",
     "dispatch": "workbench.scenarios.dispatch",
     "friends": "workbench.scenarios.friends",
+    "advertising": "workbench.scenarios.advertising",
+    "callers": "workbench.scenarios.callers",
+    "game": "workbench.scenarios.game",
+    "tourists": "workbench.scenarios.tourists",
 }
 
 

@@ -30,6 +30,8 @@ from workbench.views.scene import Scene
 from workbench.views.text import plain
 
 MAX_BARS = 40
+IN_OVERVIEW = 25
+"""how many pairs have room for their names, alone and beside other pictures"""
 
 
 class Picture(Figure):
@@ -65,7 +67,7 @@ def overview(seen: Scene, *, colour_by: str | None = None, base: Any = None, tit
     grid = picture.add_gridspec(2, 2, width_ratios=[1.2, 1], height_ratios=[1, 1.6])
     _space(picture.add_subplot(grid[:, 0]), seen, colour_by, base)
     _over_time(picture.add_subplot(grid[0, 1]), seen)
-    _bars(picture.add_subplot(grid[1, 1]), seen)
+    _bars(picture.add_subplot(grid[1, 1]), seen, IN_OVERVIEW)
     if title:
         picture.suptitle(plain(title))
     picture.says = _sentence(seen)
@@ -212,10 +214,10 @@ def _over_time(ax: Axes, seen: Scene) -> None:
     _time_axis(ax, seen)
 
 
-def _bars(ax: Axes, seen: Scene) -> None:
+def _bars(ax: Axes, seen: Scene, most: int = MAX_BARS) -> None:
     lines = seen.timelines
     pairs = lines[["publication", "subscription"]].drop_duplicates()
-    shown = pairs.head(MAX_BARS)
+    shown = pairs.head(most)
     rows = {tuple(pair): n for n, pair in enumerate(shown.astype(str).to_numpy().tolist())}
     for line in lines.itertuples():
         row = rows.get((str(line.publication), str(line.subscription)))
@@ -226,7 +228,7 @@ def _bars(ax: Axes, seen: Scene) -> None:
         ax.broken_barh([(begin, finish - begin)], (row - 0.4, 0.8), facecolors=MATCH)
     ax.set_yticks(range(len(rows)), [plain(f"{_short(p)} → {_short(s)}") for p, s in rows], fontsize=7)
     ax.set_ylim(max(5.5, len(rows) - 0.5), -0.5)
-    left = f", the first {MAX_BARS} of {len(pairs):,} pairs" if len(pairs) > MAX_BARS else ""
+    left = f", the first {most} of {len(pairs):,} pairs" if len(pairs) > most else ""
     ax.set_title(f"How long: timelines [tau, pi){left}", loc="left", fontsize=10)
     _time_axis(ax, seen)
 

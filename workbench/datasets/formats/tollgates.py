@@ -157,6 +157,32 @@ def road(links: str | Path, routes: str | Path) -> tuple[pd.DataFrame, pd.DataFr
     return link[["link", "length_m", "lanes"]], route.assign(links=route.pop("link_seq").str.split(","))
 
 
+def drives(passages: pd.DataFrame, links: pd.DataFrame, chain: list[str]) -> pd.DataFrame:
+    """The trips over one route as fixes along a line: `mobile` (the trip), `t`, `x` (metres driven), `y` (0), `op`.
+
+    chain: the route's links in order; links: their lengths, as `road` gives them. A trip is at the beginning of each
+    link when it enters it, to the second, and leaves the route (`op` = remove) when it has driven the last one.
+
+    >>> entered = pd.to_datetime(["2016-10-18T00:00:00Z", "2016-10-18T00:00:08Z"])
+    >>> two = pd.DataFrame({"trip": 0, "t": entered, "link": ["a", "b"], "seconds": [8.0, 5.5]})
+    >>> lengths = pd.DataFrame({"link": ["a", "b"], "length_m": [58, 84]})
+    >>> drives(two, lengths, ["a", "b"])[["mobile", "x", "op"]].values.tolist()
+    [[0, 0.0, None], [0, 58.0, None], [0, 142.0, 'remove']]
+    """
+    length = links.set_index("link")["length_m"].reindex(chain)
+    begins = length.cumsum() - length
+    whole = passages.groupby("trip")["link"].agg(tuple) == tuple(chain)
+    mine = passages[passages["trip"].map(whole)]
+    last = mine.groupby("trip").tail(1)
+    leaves = last["t"] + pd.to_timedelta(np.ceil(last["seconds"]).clip(lower=1), unit="s")
+    enters = pd.DataFrame({"mobile": mine["trip"], "t": mine["t"], "x": mine["link"].map(begins).astype(float)})
+    # of links that are entered in one second the last is where the trip is
+    enters = enters.drop_duplicates(["mobile", "t"], keep="last").assign(op=None)
+    ends = pd.DataFrame({"mobile": last["trip"], "t": leaves, "x": float(length.sum()), "op": "remove"})
+    rows = pd.concat([enters.astype({"op": object}), ends], ignore_index=True).astype({"t": mine["t"].dtype})
+    return rows.assign(y=0.0).sort_values(["mobile", "t"], kind="stable", ignore_index=True)
+
+
 FORMAT = Format(
     name="kdd2017",
     title="Toll-gate trips, KDD Cup 2017",
@@ -167,4 +193,4 @@ FORMAT = Format(
     notes=("of the passages of one vehicle in one second only the last is a fix, the others are set aside",),
 )
 
-__all__ = ["FORMAT", "ZONE", "mean_travel_times", "passages", "read", "road", "trips"]
+__all__ = ["FORMAT", "ZONE", "drives", "mean_travel_times", "passages", "read", "road", "trips"]
