@@ -6,6 +6,7 @@ places         ``place``, the same coordinates or ``geometry``; attributes; ``t`
 other tables   ``id`` (or the table's own name), ``t``, coordinates, attributes: as far as they are needed
 timelines      ``publication, subscription, tau, pi, ended``, in this order of rows: tau, publication, subscription
 notifications  ``t, kind, publication, subscription``, ordered by t, unmatch before match, publication, subscription
+messages       of TIP's brokers and services, declared in `workbench.tip.messages`
 =============  =====================================================================================
 
 ``op`` is ``add``, ``update`` or ``remove``; without one, the first row of an id adds it and later ones update it. A

@@ -115,6 +115,21 @@ def test_brokers_exchange_their_registries_when_they_connect_and_after() -> None
     assert {s.type for s in settle(made).brokers["server"].neighbours["client"].wants} == set()
 
 
+def test_a_subscription_that_another_one_covers_is_told_only_when_that_one_goes() -> None:
+    made = pair().join("gps", "server", publishing(LOCATION))
+    made.join("map", "client", ruled(Rule(event_type="Location", quality=50)))
+    made.join("history", "client", subscribing("Location"))
+    wants = settle(made).brokers["server"].neighbours["client"].wants
+    assert {(s.type, s.quality, bool(s.publisher)) for s in wants} == {("Location", 0, False)}
+    settle(made.say("gps", Publish("Location", quality=30)))
+    assert types(made, "history") == ["Location"] and types(made, "map") == [], "the map's own rule is what counts here"
+    settle(made.say("history", Leave()))
+    (left,) = made.brokers["server"].neighbours["client"].wants
+    assert (left.quality, bool(left.publisher)) == (50, True)
+    settle(made.say("gps", Publish("Location", quality=60)))
+    assert types(made, "map") == ["Location"]
+
+
 def guide_world() -> Simulation:
     """Two clients and a server with an information service; everybody displays information."""
     made = world("ann", "bob", "server")

@@ -8,10 +8,11 @@ state         all that a broker knows                   broker     a broker as a
 inputs        what steps take in, and want done         recent     events seen of late
 messages      the table of messages                     recording  inputs kept, and replayed
 simulated     the driver with simulated time            tcp        the driver over TCP
+registry      what a re-start uses again                wrapper    broker and services as processes
 services      location, information, maps, ...          verify     the steps, over all interleavings
 availability  where services are to be had              cloaking   regions in place of positions
 promela       the same steps, for SPIN                  verified   the worlds that are verified
-transitions   the table that they have to reach
+transitions   the table that they have to reach         exchange   registries, told to other brokers
 walk          a user among providers                    museum     the walk of sections 5 and 7
 day           a tourist's day over a city
 """

@@ -48,6 +48,7 @@ from workbench.tip.bodies import body
 from workbench.tip.bodies import field as body_field
 from workbench.tip.descriptions import DATABASE, advertisement_body, from_body, read_advertisement
 from workbench.tip.events import Event, fresh
+from workbench.tip.exchange import news
 from workbench.tip.inputs import (
     BROKER,
     SERVICE,
@@ -532,17 +533,13 @@ def _tell_neighbours(working: _Working) -> None:
         neighbour = working.state.neighbours[name]
         theirs = {entry.publisher for entry in neighbour.entries}
         wants = frozenset(s for s in wanted if not s.publisher or s.publisher in theirs)
-        working.neighbour(name, changed(neighbour, told_entries=entries, told_wants=wants))
-        kept = {(e.publisher, e.advertisement.type) for e in entries}
-        for entry in sorted(neighbour.told_entries - entries):
-            if (entry.publisher, entry.advertisement.type) not in kept:
-                _tell_broker(working, name, UNADVERTISEMENT, advertisement_body(entry.advertisement), entry.publisher)
-        for entry in sorted(entries - neighbour.told_entries):
-            _tell_broker(working, name, ADVERTISEMENT, advertisement_body(entry.advertisement), entry.publisher)
-        for type, news in (
-            (UNSUBSCRIPTION, neighbour.told_wants - wants), (SUBSCRIPTION, wants - neighbour.told_wants),
-        ):  # fmt: skip
-            for one in sorted(news):
+        told = news(neighbour.told_entries, entries, neighbour.told_wants, wants)
+        working.neighbour(name, changed(neighbour, told_entries=entries, told_wants=told.told_wants))
+        for type, some in ((UNADVERTISEMENT, told.withdrawn), (ADVERTISEMENT, told.advertised)):
+            for entry in some:
+                _tell_broker(working, name, type, advertisement_body(entry.advertisement), entry.publisher)
+        for type, changes in ((UNSUBSCRIPTION, told.unsubscribed), (SUBSCRIPTION, told.subscribed)):
+            for one in changes:
                 text = body(name=one.type, category=one.category, quality=one.quality)
                 _tell_broker(working, name, type, text, one.publisher)
 

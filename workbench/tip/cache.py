@@ -3,6 +3,7 @@
 It lowers the traffic to remote brokers and is transparent to services. A request has zero or many replies, a reply one
 or many requests: a reply is kept once, and its requests refer to it. Here: a value; `outgoing` and `incoming` answer
 with the next cache and what to do. Two requests are *similar* if they have the same type and the same canonical body.
+What is too old, and what goes first, is decided as in the cache of the mobile broker (`brokering.kept`).
 
 Limits: at most `max_requests` requests and `max_bytes` of reply bodies are kept, the longest stored goes first; what
 was stored more than `max_age` ago counts as missing. A reply that leaves is remembered as missing by its requests.
@@ -27,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from workbench.brokering.kept import crowded_out, fresh
 from workbench.tip.bodies import canonical_body
 from workbench.tip.events import Event
 
@@ -142,25 +144,22 @@ def incoming(cache: Cache, message: Event, now: int) -> Incoming:
 
 def aged(cache: Cache, now: int) -> Cache:
     """The cache without what is older than its age limit."""
-    old = {id for id, reply in cache.replies.items() if now - reply.stored > cache.max_age}
-    requests = {k: r for k, r in cache.requests.items() if now - r.stored <= cache.max_age}
-    if len(requests) < len(cache.requests) or old:
-        return _without(replace(cache, requests=requests), old)
+    replies = fresh(cache.replies, now, cache.max_age, lambda reply: reply.stored)
+    requests = fresh(cache.requests, now, cache.max_age, lambda request: request.stored)
+    if len(requests) < len(cache.requests) or len(replies) < len(cache.replies):
+        return _without(replace(cache, requests=requests), cache.replies.keys() - replies.keys())
     return cache
 
 
 def limited(cache: Cache) -> Cache:
     """The cache within its limits of size: requests, then replies, the longest stored first."""
-    if len(cache.requests) > cache.max_requests:
-        order = sorted(cache.requests, key=lambda key: (cache.requests[key].stored, key))
-        kept = set(order[len(order) - cache.max_requests :])
-        cache = _without(replace(cache, requests={k: r for k, r in cache.requests.items() if k in kept}), set())
-    size, lost = cache.bytes, set()
-    for id in sorted(cache.replies, key=lambda id: (cache.replies[id].stored, id)):
-        if size <= cache.max_bytes:
-            break
-        size -= len(cache.replies[id].event.body.encode())
-        lost.add(id)
+    gone = crowded_out(cache.requests, cache.max_requests, lambda request: request.stored)
+    if gone:
+        kept = {key: request for key, request in cache.requests.items() if key not in gone}
+        cache = _without(replace(cache, requests=kept), set())
+    lost = crowded_out(
+        cache.replies, cache.max_bytes, lambda reply: reply.stored, lambda reply: len(reply.event.body.encode())
+    )
     return _without(cache, lost) if lost else cache
 
 

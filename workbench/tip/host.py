@@ -125,6 +125,13 @@ def register(host: Host, now: int) -> Hosted:
     return Hosted(hosted.host, (first, *hosted.sends), hosted.wakes)
 
 
+def registered_again(host: Host, now: int) -> Hosted:
+    """Connect once more: register as what it is by now, and go on."""
+    said = replace(host.behaviour.description, advertisements=host.advertised)
+    host, first = _system(host, "Registration", said.body(), now)
+    return Hosted(host, (first,), ())
+
+
 def happen(host: Host, happening: Event | str, now: int) -> Hosted:
     """Let an event, or time, happen to a service."""
     if host.ended:

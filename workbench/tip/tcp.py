@@ -6,8 +6,23 @@ message that is malformed or hostile is refused with one line in the log, and th
 notices either. A receiver that is slow is waited for by a task of its own, so it delays nobody; the step's window
 bounds what is held for it.
 
-Guarantee: on one connection events arrive once and in order. What was written but not read when a connection breaks is
-lost; what still waited in the broker's outbox is delivered after a reconnection within `grace`.
+What is guaranteed where something breaks, each tested in tests/tip/test_faults.py:
+
+===========================================  ====================================================================
+what breaks                                  guarantee
+===========================================  ====================================================================
+nothing                                      each event once to each subscriber, in the order of its publisher
+a service dies before its event was read     the event was never published
+a service dies after its event was read      the event is delivered to all its subscribers
+a subscriber dies, and returns in `grace`    what waited for it is delivered; what was written and not read is lost
+a subscriber dies for longer                 it is deregistered, and nothing is kept for it
+a broker dies                                what it held is lost, nothing is sent twice; it starts with its
+                                             `registry`, and services that return are subscribed as they were
+a message is malformed, hostile, replayed    it is refused, with a line in the log; the connection goes on
+a frame is longer than `limit`               its connection ends, with a line in the log, as if the service died
+===========================================  ====================================================================
+
+A replay is known by its id, as long as the broker remembers it (`Limits.recent`, and not over its own death).
 """
 
 from __future__ import annotations
@@ -15,10 +30,11 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -26,6 +42,7 @@ import pandas as pd
 
 from workbench.errors import DataError
 from workbench.tip import host as hosting
+from workbench.tip import registry as registries
 from workbench.tip.bodies import MAX_BYTES, body, field
 from workbench.tip.broker import deadline, same_deadline, step
 from workbench.tip.envelope import EnvelopeError, decode, encode
@@ -57,14 +74,21 @@ CONNECTION = "Connection"
 ROOM = 2**16
 """So many bytes that a receiver has not taken yet are no reason to wait for it."""
 _LENGTH = struct.Struct("!I")
-_encoded = lru_cache(maxsize=256)(encode)  # an event goes to several receivers
+# An event goes to several receivers, and what a broker sends it has read or made: its body is canonical.
+_forwarded = lru_cache(maxsize=256)(partial(encode, canonical=True))
 
 
 class Frames:
     """A connection as a stream of events, both ways."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int = MAX_BYTES) -> None:
-        self.reader, self.writer, self.limit = reader, writer, limit
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        limit: int = MAX_BYTES,
+        encode: Callable[[Event], bytes] = encode,
+    ) -> None:
+        self.reader, self.writer, self.limit, self.encode = reader, writer, limit, encode
 
     async def receive(self) -> bytes:
         """The next message; EOFError where the connection ends or the frame is too long to be read."""
@@ -78,7 +102,7 @@ class Frames:
 
     def write(self, *events: Event) -> bool:
         """Write events; whether there is room for more."""
-        self.writer.write(b"".join([_LENGTH.pack(len(one)) + one for one in map(_encoded, events)]))
+        self.writer.write(b"".join([_LENGTH.pack(len(one)) + one for one in map(self.encode, events)]))
         return self.writer.transport.get_write_buffer_size() <= ROOM
 
     async def send(self, *events: Event) -> None:
@@ -108,14 +132,18 @@ class BrokerServer:
         self,
         state: State,
         *,
-        addresses: dict[str, int] | None = None,
+        addresses: MutableMapping[str, int] | None = None,
         launcher: Callable[[str, Any], Behaviour] | None = None,
         limit: int = MAX_BYTES,
         keeping: bool = True,
+        registry: Path | None = None,
+        on_log: Callable[[int, str], None] = lambda t, text: None,
     ) -> None:
-        """`keeping`: whether inputs and messages are kept, as a recording and a table; under load they are many."""
+        """`keeping`: whether inputs and messages are kept, as a recording and a table; under load they are many.
+        `registry`: a file that the registry is kept in, for the next start."""
         self.state, self.first, self.limit, self._keeping = state, state, limit, keeping
         self.addresses = addresses if addresses is not None else {}
+        self._registry, self._on_log = registry, on_log
         self.recording: list[Recorded] = []
         self.log: list[tuple[int, str]] = []
         self._messages: list[Message] = []
@@ -172,13 +200,24 @@ class BrokerServer:
                 case Launch(name, auxiliary):
                     self._task(self._launch(name, auxiliary))
                 case Log(text):
-                    self.log.append((self._now, text))
+                    self._logs(text)
                 case Ended():
                     pass
         while self.state.in_queue:
             self.input(Filter())
         if not same_deadline(before, self.state):
             self._set_timer()
+            if self._registry:
+                registries.save(self.state, self._registry)
+
+    async def quiet(self) -> None:
+        """Wait until what was to be sent is written, and the connections that were to be closed are."""
+        while self._outgoing or self._connections:
+            await asyncio.sleep(0.01)
+
+    def _logs(self, text: str) -> None:
+        self.log.append((self._now, text))
+        self._on_log(self._now, text)
 
     def _set_timer(self) -> None:
         if self._timer:
@@ -202,23 +241,23 @@ class BrokerServer:
     # -- connections -------------------------------------------------------------------------------------
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        frames = Frames(reader, writer, self.limit)
+        frames = Frames(reader, writer, self.limit, _forwarded)
         try:
             first = decode(await frames.receive(), self.limit)
             name, kind = field(first.body, "name"), field(first.body, "kind")
             if first.type != CONNECTION or kind not in (SERVICE, BROKER) or name in self._connections:
                 raise DataError(f"a connection that begins with {first.type} of {name} ({kind})")
         except (EOFError, DataError) as error:
-            self.log.append((microseconds(), f"{self.state.name} refuses a connection: {error}"))
+            self._logs(f"{self.state.name} refuses a connection: {error}")
             return frames.close()
         # A task that serves a connection ends with the server; start_server's own would outlive it.
         return self._task(self._serve(name, kind, frames))
 
     async def _open(self, name: str) -> None:
         if name not in self.addresses:
-            return self.log.append((microseconds(), f"{self.state.name} cannot reach {name}"))
+            return self._logs(f"{self.state.name} cannot reach {name}")
         reader, writer = await asyncio.open_connection(LOOPBACK, self.addresses[name], limit=2**17)
-        frames = Frames(reader, writer, self.limit)
+        frames = Frames(reader, writer, self.limit, _forwarded)
         await frames.send(introduction(self.state.name, BROKER, microseconds()))
         return await self._serve(name, BROKER, frames)
 
@@ -231,14 +270,14 @@ class BrokerServer:
                 try:
                     event = decode(data, self.limit)
                 except EnvelopeError as error:
-                    self.log.append((microseconds(), f"{self.state.name} refuses a message of {name}: {error}"))
+                    self._logs(f"{self.state.name} refuses a message of {name}: {error}")
                     continue
                 if self._keeping:
                     self._messages.append(Message(microseconds(), name, self.state.name, event))
                 self.input(Received(name, event))
         except EOFError as error:
             if str(error):
-                self.log.append((microseconds(), f"{self.state.name} ends the connection of {name}: {error}"))
+                self._logs(f"{self.state.name} ends the connection of {name}: {error}")
         finally:
             if self._connections.get(name) is frames:
                 del self._connections[name]
@@ -276,7 +315,7 @@ class BrokerServer:
 
     async def _launch(self, name: str, auxiliary: Any) -> None:
         if self._launcher is None:
-            return self.log.append((microseconds(), f"{self.state.name} has no launcher for {name}"))
+            return self._logs(f"{self.state.name} has no launcher for {name}")
         service = ServiceClient(Host(name, self._launcher(name, auxiliary)), register=False)
         self._launched[name] = service
         return await service.connect(self.addresses[self.state.name])
@@ -285,26 +324,50 @@ class BrokerServer:
 class ServiceClient:
     """A service that is connected with a broker."""
 
-    def __init__(self, host: Host, *, register: bool = True) -> None:
+    def __init__(
+        self, host: Host, *, register: bool = True, on_event: Callable[[Event], None] = lambda event: None
+    ) -> None:
         # Ids made from a name would tell it to whoever tries names.
         self.host, self.register = replace(host, seed=host.seed or token_hex(16)), register
+        self._on_event = on_event
         self._frames: Frames | None = None
         self._task: asyncio.Task[None] | None = None
         self._sending: asyncio.Queue[Event] = asyncio.Queue()
         self._sender: asyncio.Task[None] | None = None
         self.changed = asyncio.Event()
 
-    async def connect(self, port: int) -> None:
-        """Connect, introduce itself, and register."""
+    async def connect(self, port: int, *, again: bool = False) -> None:
+        """Connect, introduce itself, and register; `again` as what it is now, without beginning anew."""
         reader, writer = await asyncio.open_connection(LOOPBACK, port, limit=2**17)
         self._frames = Frames(reader, writer)
         await self._frames.send(introduction(self.host.name, SERVICE, microseconds()))
         self._sender = asyncio.ensure_future(self._send(self._frames))
         if self.register:
-            self._do(hosting.register(self.host, microseconds()))
+            begin = hosting.registered_again if again else hosting.register
+            self._do(begin(self.host, microseconds()))
         else:
             self.host = replace(self.host, advertised=self.host.behaviour.description.advertisements)
         self._task = asyncio.ensure_future(self._listen(self._frames))
+
+    async def stay(self, port: Callable[[], int | None]) -> None:
+        """Connect, and again whenever the connection breaks, until the service ends.
+
+        It registers each time: the broker may have lost what it knew, and to hear it twice changes nothing.
+        """
+        known = False
+        while not self.host.ended:
+            at = port()
+            try:
+                if at is None:
+                    raise ConnectionError
+                await self.connect(at, again=known)
+            except ConnectionError:
+                await asyncio.sleep(0.05)
+                continue
+            known = True
+            assert self._task
+            await self._task
+            await self.close()
 
     def say(self, *acts: hosting.Act) -> None:
         """Have the service do something from outside."""
@@ -327,6 +390,8 @@ class ServiceClient:
             if task:
                 task.cancel()
         await asyncio.gather(*(t for t in (self._task, self._sender) if t), return_exceptions=True)
+        self._task = self._sender = None
+        self._sending = asyncio.Queue()
         if self._frames:
             self._frames.close()
 
@@ -334,6 +399,8 @@ class ServiceClient:
         with suppress(EOFError):
             while not self.host.ended:
                 event = decode(await frames.receive())
+                if event.category != "system":
+                    self._on_event(event)
                 self._do(hosting.happen(self.host, event, microseconds()))
         frames.close()
 
@@ -344,13 +411,13 @@ class ServiceClient:
 
     def _do(self, hosted: Hosted) -> None:
         self.host = hosted.host
-        for event in hosted.sends:
-            self._sending.put_nowait(event)
+        if self._sender is not None:  # what is published to nobody is lost
+            for event in hosted.sends:
+                self._sending.put_nowait(event)
         for t in hosted.wakes:
             delay_s = max(0, t - microseconds()) / 1e6
             asyncio.get_running_loop().call_later(delay_s, self._wake)
         self.changed.set()
 
     def _wake(self) -> None:
-        if self._task and not self._task.done():
-            self._do(hosting.happen(self.host, hosting.WAKE, microseconds()))
+        self._do(hosting.happen(self.host, hosting.WAKE, microseconds()))

@@ -25,6 +25,7 @@ from typing import Any
 from workbench.brokering.federation.attributes import Notification, Subscription
 from workbench.brokering.federation.context import Provider
 from workbench.brokering.federation.messages import Unavailable
+from workbench.brokering.kept import crowded_out, fresh
 from workbench.errors import ScenarioError, did_you_mean
 
 POLICIES = ("drop", "resend", "queue")
@@ -77,6 +78,8 @@ class MobileBroker:
     policy: Policy = field(default_factory=Policy)
     fresh_for: float = 60.0
     """how long what a provider produced is worth answering with"""
+    at_most: int = 1_000
+    """of how many origins it keeps the latest"""
     cache: Mapping[Hashable, tuple[float, Notification]] = field(default_factory=dict)
     queue: tuple[tuple[float, Any], ...] = ()
     subscriptions: Mapping[Hashable, tuple[Hashable, Subscription]] = field(default_factory=dict)
@@ -90,7 +93,7 @@ class MobileBroker:
 
     def produced(self, notification: Notification, now: float) -> tuple[MobileBroker, Sent]:
         """A provider on the device produced something: kept, told to the apps, and to the network if it is wanted."""
-        mobile = replace(self, cache={**self.cache, notification.origin: (now, notification)})
+        mobile = self._keeping(notification, now)
         local = tuple((app, notification) for app, s in self.subscriptions.values() if s.accepts(notification))
         if not any(s.accepts(notification) for s in self.wanted.values()):
             return mobile._counted("answered locally", len(local)), Sent((), local)
@@ -117,8 +120,7 @@ class MobileBroker:
     def told(self, notification: Notification, now: float) -> tuple[MobileBroker, Sent]:
         """The network notifies: one message over the air for all the apps that want it."""
         apps = tuple((app, notification) for app, s in self.subscriptions.values() if s.accepts(notification))
-        mobile = replace(self, cache={**self.cache, notification.origin: (now, notification)})
-        return mobile._counted("over the air"), Sent((), apps)
+        return self._keeping(notification, now)._counted("over the air"), Sent((), apps)
 
     # -- the link ----------------------------------------------------------------------------------------------
 
@@ -151,9 +153,14 @@ class MobileBroker:
         return replace(mobile, queue=tuple(waiting[over:]))._counted("queue full", over), Sent()
 
     def _fresh(self, subscription: Subscription, now: float) -> tuple[Notification, ...]:
-        return tuple(
-            n for at, n in self.cache.values() if now - at <= self.fresh_for and subscription.accepts(n)
-        )
+        kept = fresh(self.cache, now, self.fresh_for, lambda entry: entry[0])
+        return tuple(n for _, n in kept.values() if subscription.accepts(n))
+
+    def _keeping(self, notification: Notification, now: float) -> MobileBroker:
+        """With the latest of its origin in the cache, which is bounded: the longest stored goes first."""
+        cache = {**self.cache, notification.origin: (now, notification)}
+        gone = crowded_out(cache, self.at_most, lambda entry: entry[0])
+        return replace(self, cache={origin: entry for origin, entry in cache.items() if origin not in gone})
 
     def _counted(self, what: str, times: int = 1) -> MobileBroker:
         if not times:
