@@ -265,6 +265,7 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
         timelines, counts, plan = local.planned(data, last)
     else:
         timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
+    timelines = data.staged(timelines, None if until is None else last)
     silent = frozenset(p.name for p in scenario.publications if p.transient)
     notifications = tables.notifications_frame(timelines, _silent_ids(scenario, silent, timelines))
     metrics = {

@@ -443,6 +443,13 @@ class Inputs:
         ends = [self.span] if self.span is not None else ends_of(self.tables)
         return (min(a for a, _ in ends), max(b for _, b in ends)) if ends else (0, 0)
 
+    def staged(self, timelines: pd.DataFrame, until: int | None) -> pd.DataFrame:
+        """The timelines after the scenario's last stage."""
+        if self.scenario.stage is None:
+            return timelines
+        frames = {name: rows.frame for name, rows in self.tables.items()}
+        return self.scenario.stage(timelines, frames, self.clock, until)
+
     @property
     def counts(self) -> dict[str, int]:
         """Rows in, collapsed and set aside, over all tables."""

@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 
 from tests.brokering.scope_worlds import graphs
 from workbench.brokering.scopes.adapters import visible_roots
-from workbench.brokering.scopes.graph import Scope, ScopeGraph, from_toml, graph
-from workbench.brokering.scopes.policies import Admitting
+from workbench.brokering.scopes.graph import Edge, Scope, ScopeGraph, graph
+from workbench.brokering.scopes.interfaces import OPEN, interface, passes
+from workbench.brokering.scopes.mappings import EventMapping, converting
+from workbench.brokering.scopes.market import market
+from workbench.brokering.scopes.policies import Admitting, ByKey, Chosen, Delayed, OneOf, Until
+from workbench.brokering.scopes.toml import from_toml, to_toml
 from workbench.errors import ScenarioError, UpdateError
+from workbench.model import above, anything_but, at_least, at_most, below, disc
 
 FIGURE_2 = graph("X->R", "S->R", "Y->S", "Y->T", "U->T", "Z->T")
 
@@ -153,3 +158,54 @@ def test_toml_reports_all_its_faults() -> None:
     said = str(caught.value)
     for hint in ("did you mean 'members'?", "did you mean 'top-down'?", "an edge names its member"):
         assert hint in said
+
+
+def same(one: ScopeGraph, other: ScopeGraph) -> bool:
+    return (one.components, one.scopes, one.edges) == (other.components, other.scopes, other.edges)
+
+
+FILTERS = (
+    passes(kind="k"),
+    passes(kind={"k", "l"}, n=at_least(3)),
+    passes(n=below(4.5) | above(7)),
+    passes(n=at_least(1) & at_most(1), kind=anything_but("m", 'a "quoted" one')),
+    passes(on=True),
+)
+EDGES = st.builds(
+    Edge,
+    output=st.one_of(st.just(OPEN), st.lists(st.sampled_from(FILTERS), max_size=2).map(lambda fs: interface(*fs))),
+    input=st.one_of(st.just(OPEN), st.sampled_from(FILTERS).map(interface)),
+    mapping_in=st.sampled_from([None, converting("half", scale={"n": 0.5}, put={"kind": "é"}, only=FILTERS[1])]),
+)
+SCOPES = st.builds(
+    Scope,
+    publishing=st.sampled_from([Scope().publishing, Delayed(900), Until(((1, 3), (7, 9)))]),
+    traverse=st.sampled_from(["broadcast", "top-down", "bottom-up"]),
+    delivery=st.sampled_from([Scope().delivery, OneOf(3), ByKey("share", 4)]),
+    session=st.booleans(),
+    security=st.sampled_from([None, Admitting(frozenset({"a", "Q"})), Admitting(frozenset())]),
+)
+
+
+@given(st.data())
+def test_a_graph_written_as_toml_is_read_as_it_was(data: st.DataObject) -> None:
+    made = data.draw(graphs(EDGES))
+    made = ScopeGraph(made.components, {name: data.draw(SCOPES) for name in made.scopes}, made.edges)
+    assert same(from_toml(to_toml(made)), made)
+
+
+def test_the_market_can_be_written_down() -> None:
+    assert same(from_toml(to_toml(market())), market())
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (FIGURE_2.with_edge("X", "R", mapping_out=EventMapping("own", lambda said: said)), "X -> R: mapping 'own'"),
+        (FIGURE_2.with_scope("R", delivery=Chosen("mine", lambda members, said: members)), "'R': the delivery policy"),
+        (FIGURE_2.with_interface("X", output=interface(passes(at=disc((0, 0), 1)))), "X -> R: .* numbers and texts"),
+    ],
+)
+def test_what_toml_cannot_say_is_refused_by_name(made: ScopeGraph, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        to_toml(made)

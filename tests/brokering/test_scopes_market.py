@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pandas as pd
@@ -27,11 +26,10 @@ from workbench.brokering.scopes.market import (
 )
 from workbench.brokering.scopes.policies import BOTTOM_UP, TOP_DOWN, ByKey, Delayed, OneOf, Until
 from workbench.brokering.scopes.scoped import face_of, scoped
-from workbench.brokering.scopes.transmission import published_in, transmitted
+from workbench.brokering.scopes.transmission import transmitted
 from workbench.brokering.scopes.why import why
 from workbench.errors import ScenarioError, UpdateError
 from workbench.model.clock import Clock
-from workbench.replay import replay
 from workbench.tables import timelines_frame
 
 MARKET = market()
@@ -108,16 +106,22 @@ def test_table_1_as_printed_is_inconsistent_with_the_text() -> None:
 
 @pytest.mark.parametrize("engine", ["reference", "local"])
 def test_the_day_on_every_engine(engine: str) -> None:
+    the_day_is_as_defined(engine)
+
+
+def test_the_day_on_spark(spark: Any) -> None:
+    the_day_is_as_defined("spark")
+
+
+def the_day_is_as_defined(engine: str) -> None:
+    """Sessions, mappings and the delay of fifteen minutes, as `replay` tells them."""
     expected = {
         (row[0], d.consumer, dict(d.content)["price"], d.session, d.t)
         for row in DAY
         for d in deliveries(MARKET, event(row[0]), wanted())
     }
     limited = scoped(trading(), MARKET)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        timelines = replay(limited, None, engine=engine).timelines
-    told = transmitted(timelines, MARKET)
+    told = replayed(limited, engine).collect().timelines
     prices = limited.tables["events"].set_index("id")["price"].to_dict()
     waiting = {face_of(name)[1]._replace(waits=()).of(face_of(name)[0]): name for name in prices}
     got = set()
@@ -205,7 +209,7 @@ def test_one_of_n_serves_one_at_a_time_for_the_whole_of_its_match(policy: OneOf)
 
 
 def test_policies_that_choose_ask_what_is_published() -> None:
-    with pytest.raises(ScenarioError, match="published_in"):
+    with pytest.raises(ScenarioError, match="give published="):
         transmitted(LINES, GROUP.with_scope("A", delivery=OneOf()))
 
 
@@ -247,9 +251,7 @@ def test_policies_over_timelines_choose_whom_the_definition_chooses(data: st.Dat
         for row in rows
         for d in deliveries(made, notification(row)._replace(t=row["t"]), everybody)
     }
-    before = events(rows)
-    lines = replayed(scoped(before, made), "local").timelines
-    got = transmitted(lines, made, published=published_in(before))
+    got = replayed(scoped(events(rows), made), "local").timelines
     assert {(r.publication, r.subscription, r.tau) for r in got.itertuples()} == expected
 
 

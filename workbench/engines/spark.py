@@ -62,6 +62,8 @@ class Job:
     direct: Direct
     ends: Any
     """``until`` as the data writes it"""
+    stop: int | None
+    """``until`` where it was asked for"""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ def entangled(scenario: Scenario) -> str | None:
     >>> entangled(named("proximity")()) is None
     True
     """
+    if scenario.stage is not None and scenario.stage.together:
+        return scenario.stage.together
     over_fixes = {p.name for p in scenario.populations if "fixes" in (p.rows, p.profiles)}
     for side in (scenario.publications, scenario.subscriptions):
         if not {p.name for p in side} & over_fixes:
@@ -117,7 +121,8 @@ def run(
     span = _span(data, known.ends, zone)
     last = span[1] if until is None else data.clock.ticks(until)
     shipped, ends = _shipped(places, scratch, data.metric), data.clock.shown(last)
-    job = Job(scenario, shipped, zone, span, last, _schema(data), str(scratch), evaluate, direct, ends)
+    stop = None if until is None else last
+    job = Job(scenario, shipped, zone, span, last, _schema(data), str(scratch), evaluate, direct, ends, stop)
     (scratch / "timelines").mkdir()
     pq.write_table(job.schema.empty_table(), scratch / "timelines" / "part-none.parquet")
     counts = _total(_evaluated(spark, job, fixes, known.rows))
@@ -228,6 +233,7 @@ def _timelines(job: Job, files: Sequence[str]) -> tuple[pd.DataFrame, dict[str, 
         return found.timelines, {"rows_in": found.fixes, "rows_collapsed": 0, "rows_set_aside": 0}
     data = tables.inputs(job.scenario, _read(files) if files else None, _places(job.places), job.zone)
     timelines, counts = job.evaluate(replace(data, span=job.span), job.until)
+    timelines = data.staged(timelines, job.stop)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
     rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
     return timelines, rows

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 from workbench.errors import ScenarioError, WorkbenchError, did_you_mean, raise_all
 from workbench.model import relations
@@ -37,6 +37,17 @@ Binding = Mapping[str, str]
 """Which region of the other side each variable stands for."""
 
 
+class Stage(Protocol):
+    """What is done with timelines after all matching: who of those that could be told is told, and when."""
+
+    @property
+    def together(self) -> str | None:
+        """Why all timelines have to be looked at together, or None where those of one pair are for themselves."""
+
+    def __call__(self, timelines: Any, tables: Mapping[str, Any], clock: Clock, until: int | None) -> Any:
+        """The timelines that are told; ``tables`` are what was replayed, ``until`` where it was to end, if anywhere."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scenario:
     """Spaces, publications, subscriptions, and the tables that come with them.
@@ -47,6 +58,8 @@ class Scenario:
     ``visibility`` narrows third parties (nearest, any region, histories of them) to those that the one who looks may
     see: by publication population a filter towards subscriptions, and under ``""`` one between two of the same role.
     Empty: everybody is seen.
+
+    ``stage`` is what a replay does last, with the timelines (see `Stage`).
     """
 
     spaces: Sequence[Space]
@@ -58,6 +71,7 @@ class Scenario:
     metric: str | None = None
     name: str = "scenario"
     visibility: Mapping[str, Filter] = field(default_factory=dict)
+    stage: Stage | None = None
 
     def __post_init__(self) -> None:
         for label in ("spaces", "publications", "subscriptions"):

@@ -21,17 +21,14 @@ followed.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import networkx as nx
 
-from workbench.brokering.scopes import interfaces, mappings
 from workbench.brokering.scopes.interfaces import OPEN, Interface
 from workbench.brokering.scopes.mappings import EventMapping
 from workbench.brokering.scopes.policies import (
@@ -39,15 +36,11 @@ from workbench.brokering.scopes.policies import (
     EVERYBODY,
     IMMEDIATE,
     Admitting,
-    ByKey,
-    Delayed,
     Everybody,
     Immediate,
-    OneOf,
-    Until,
     traverse_named,
 )
-from workbench.errors import ScenarioError, UpdateError, WorkbenchError, did_you_mean, raise_all
+from workbench.errors import ScenarioError, UpdateError, did_you_mean, raise_all
 
 
 @dataclass(frozen=True)
@@ -284,85 +277,3 @@ def graph(*memberships: str | Membership, scopes: Iterable[str] | Mapping[str, S
     known = {**{scope: Scope() for _, scope in pairs}, **declared}
     components = {member for member, _ in pairs} - set(known)
     return ScopeGraph(frozenset(components), known, {(m, s): Edge() for m, s in pairs})
-
-
-_SCOPE_KEYS = {"members", "session", "delay", "until", "traverse", "delivery", "seed", "admits", "input", "output"}
-_EDGE_KEYS = {"member", "scope", "input", "output", "mapping_in", "mapping_out"}
-
-
-def from_toml(source: str | Path) -> ScopeGraph:
-    """A graph from TOML, text or a file.
-
-    >>> market = from_toml('''
-    ... [scopes.TF]
-    ... members = ["ME", "DB"]
-    ... output = ["Accept", "Quote"]
-    ... [scopes.Prof]
-    ... members = ["TF"]
-    ... delay = 900
-    ... [[edges]]
-    ... member = "TF"
-    ... scope = "Prof"
-    ... output = ["Quote"]
-    ... ''')
-    >>> market.scopes["Prof"].publishing, market.edges["TF", "Prof"].output
-    (delayed by 900, kind ⊆ {'Quote'})
-    """
-    text = Path(source).read_text(encoding="utf-8") if isinstance(source, Path) else source
-    try:
-        read = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"the graph is not TOML: {error}") from None
-    faults = [f"{key!r} is unknown; {did_you_mean(key, ('scopes', 'edges', 'components'))}"
-              for key in read if key not in ("scopes", "edges", "components")]
-    scopes: dict[str, Scope] = {}
-    own: dict[str, dict[str, Any]] = {}
-    edges: dict[Membership, dict[str, Any]] = {}
-    for name, given in read.get("scopes", {}).items():
-        unknown = sorted(set(given) - _SCOPE_KEYS)
-        faults += [f"scope {name!r}: {k!r} is unknown; {did_you_mean(k, _SCOPE_KEYS)}" for k in unknown]
-        own[name] = {k: given[k] for k in ("input", "output") if k in given}
-        edges.update({(member, name): {} for member in given.get("members", ())})
-        try:
-            scopes[name] = _scope(given)
-        except (WorkbenchError, TypeError, ValueError) as error:
-            faults.append(f"scope {name!r}: {error}")
-    for given in read.get("edges", ()):
-        where = f"edge {given.get('member')} -> {given.get('scope')}"
-        faults += [f"{where}: {k!r} is unknown; {did_you_mean(k, _EDGE_KEYS)}" for k in set(given) - _EDGE_KEYS]
-        if {"member", "scope"} <= set(given):
-            edges[given["member"], given["scope"]] = given
-        else:
-            faults.append(f"{where}: an edge names its member and its scope")
-    made: dict[Membership, Edge] = {}
-    for (member, scope), given in edges.items():
-        try:
-            made[member, scope] = _edge({**own.get(member, {}), **given}, f"edge {member} -> {scope}")
-        except WorkbenchError as error:
-            faults.append(str(error))
-    raise_all(faults)
-    components = ({m for m, _ in made} | set(read.get("components", ()))) - set(scopes)
-    return ScopeGraph(frozenset(components), scopes, made)
-
-
-def _scope(given: Mapping[str, Any]) -> Scope:
-    publishing: Immediate = IMMEDIATE
-    if "delay" in given:
-        publishing = Delayed(given["delay"])
-    elif "until" in given:
-        publishing = Until(tuple((a, b) for a, b in given["until"]))
-    how, seed = str(given.get("delivery", "everybody")), int(given.get("seed", 0))
-    if how.startswith("by "):
-        delivery: Everybody = ByKey(how.removeprefix("by "), seed)
-    elif how in ("everybody", "1 of n"):
-        delivery = OneOf(seed) if how == "1 of n" else EVERYBODY
-    else:
-        raise ScenarioError(f"there is no delivery policy {how!r}; expected 'everybody', '1 of n' or 'by <dimension>'")
-    security = Admitting(frozenset(given["admits"])) if "admits" in given else None
-    return Scope(publishing, given.get("traverse", BROADCAST), delivery, bool(given.get("session", False)), security)
-
-
-def _edge(given: Mapping[str, Any], where: str) -> Edge:
-    made = {k: interfaces.from_table(given.get(k), f"{where}, {k}") for k in ("input", "output")}
-    maps = {k: mappings.from_name(given[k], f"{where}, {k}") for k in ("mapping_in", "mapping_out") if k in given}
-    return Edge(**made, **maps)  # type: ignore[arg-type]

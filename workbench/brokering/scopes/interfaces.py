@@ -14,7 +14,7 @@ Departure: the paper does not say what a filter makes of a notification that lac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,15 +117,3 @@ def kinds(*names: str) -> Interface:
     kind ⊆ {'Accept', 'Quote'}
     """
     return interface(passes(kind=names)) if names else interface()
-
-
-def from_table(given: Any, where: str) -> Interface:
-    """An interface as TOML holds it: a list of kinds, or of tables of constraints; absent is open."""
-    if given is None:
-        return OPEN
-    if not isinstance(given, Iterable) or isinstance(given, str | Mapping):
-        raise ScenarioError(f"{where}: expected a list of kinds or of tables of constraints, got {given!r}")
-    listed = list(given)
-    if all(isinstance(item, str) for item in listed):
-        return kinds(*listed)
-    return interface(*(passes(**({"kind": item} if isinstance(item, str) else item)) for item in listed))

@@ -25,12 +25,11 @@ import pandas as pd
 from workbench.brokering.broker import Broker, Message
 from workbench.brokering.scopes.adapters import administration
 from workbench.brokering.scopes.definition import NO_CONTEXT, Context, Delivery, Notification, deliveries
+from workbench.brokering.scopes.faces import Face, contents
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Content, Interface
 from workbench.brokering.scopes.routes import routes
 from workbench.brokering.scopes.scoped import (
-    Face,
-    contents,
     evaluated,
     profiles_of,
     publication_cells,

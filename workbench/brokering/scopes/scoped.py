@@ -14,8 +14,10 @@ every engine, `explain` and the live broker work on the result as on any scenari
   ``id@face``. Its cells are mapped and its interfaces evaluated when the rows are made, because they apply to what
   the notification is at that point of its way.
 
-``face`` reads ``euro>xml+Prof{C1}``: the mappings, the scopes whose publishing policies it waits for (`transmission`
-applies them) and the session. Faces with the same content and session are one.
+* Transmission policies are the last stage of a replay (`transmission`).
+
+A face (`faces`) says the mappings, the scopes whose publishing policies are waited for, and the session; those with the
+same content and session are one.
 
 Who publishes: a row is its own component, unless its table has a column ``component``; a column ``context`` names the
 sessions (separated by blanks) in reaction to which it is published. A row whose component is not in the graph
@@ -39,9 +41,11 @@ import pandas as pd
 
 from workbench.brokering.scopes.adapters import visible_roots
 from workbench.brokering.scopes.definition import Context
+from workbench.brokering.scopes.faces import Face, Graphs, contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
-from workbench.brokering.scopes.interfaces import Content, Interface, Passing, extent_of
+from workbench.brokering.scopes.interfaces import Content, Interface, Passing
 from workbench.brokering.scopes.routes import NOWHERE, Route, routes, tokens_of
+from workbench.brokering.scopes.transmission import Transmission
 from workbench.errors import ScenarioError
 from workbench.model.columns import column, is_null
 from workbench.model.filters import Comparison, Dimension, Filter, Match, Var, everything
@@ -55,8 +59,6 @@ from workbench.tables import Rows, read
 SCOPES = Space("@scopes", {"@scope": str})
 COMPONENTS = Space("@components", {"@component": str})
 ROOTS = Space("@roots", {"@root": str})
-Graphs = ScopeGraph | Mapping[Any, ScopeGraph]
-"""A graph, or graphs by the instant from which they hold."""
 Guards = frozenset[Interface]
 Known = list[tuple[Any, ScopeGraph, list[Route]]]
 """Graphs by instant, and the routes of one producer in each."""
@@ -70,39 +72,6 @@ def profiles_of(population: Population) -> str:
     'cafe@scopes'
     """
     return f"{population.name}@scopes"
-
-
-class Face(NamedTuple):
-    """What makes a derived publication: the mappings, what it waits for, the session."""
-
-    mappings: tuple[str, ...] = ()
-    waits: tuple[str, ...] = ()
-    session: Context = frozenset()
-
-    def __str__(self) -> str:
-        session = f"{{{','.join(sorted(self.session))}}}" if self.session else ""
-        return ">".join(self.mappings) + "".join(f"+{scope}" for scope in self.waits) + session
-
-    def of(self, id: Any) -> Any:
-        """The name of the publication that shows this face.
-
-        >>> Face(("euro",), ("Prof",), frozenset({"C1"})).of("q1")
-        'q1@euro+Prof{C1}'
-        """
-        return f"{id}@{self}" if self != Face() else id
-
-
-def face_of(name: Any) -> tuple[str, Face]:
-    """The publication and the face that a name says.
-
-    >>> face_of("q1@euro+Prof{C1}")
-    ('q1', Face(mappings=('euro',), waits=('Prof',), session=frozenset({'C1'})))
-    """
-    base, _, said = str(name).partition("@")
-    said, _, session = said.partition("{")
-    mapped, *waits = said.split("+")
-    names = frozenset(filter(None, session.rstrip("}").split(",")))
-    return base, Face(tuple(filter(None, mapped.split(">"))), tuple(waits), names)
 
 
 class Version(NamedTuple):
@@ -168,8 +137,10 @@ class _Scoped:
             known = {row["id"]: row for row in hidden[population.name]}[population.name]
             return replace(population, profiles=None, regions=tuple((n, r.fill(known)) for n, r in population.regions))
 
+        policies = any(scope.waits or scope.chooses for _, g in self.graphs for scope in g.scopes.values())
         return replace(
             made,
+            stage=Transmission(self.given, dict(self.graphs)) if policies else None,
             publications=[filled(population) for population in made.publications],
             subscriptions=[filled(population) for population in made.subscriptions],
         )
@@ -411,15 +382,6 @@ def _sent(route: Route, cells: Content, says: Callable[[Content], Content]) -> l
 
 def _frozen(cells: Content) -> Any:
     return tuple(sorted((k, repr(v)) for k, v in cells.items() if not is_null(v)))
-
-
-def contents(population: Population, cells: Content) -> dict[str, Any]:
-    """What a row says: its cells, and what its regions leave of dimensions that no cell of the same name tells."""
-    said = {k: v for k, v in cells.items() if not is_null(v)}
-    for _, region in population.regions:
-        left = dict(region.fill(cells).constraints)
-        said |= {name: extent for name, extent in left.items() if name not in said or extent_of(said[name]) != extent}
-    return said
 
 
 # -- filters --------------------------------------------------------------------------------------------------------

@@ -8,27 +8,31 @@ The engine says who could receive what and when; policies say who does, and when
   are asked (`definition.selected`). Who is being served stays served as long as he could receive, so that a choice
   lasts for the whole of a match, and its end goes to whom its beginning went.
 
+`scoped` hands this stage on with the scenario, and `replay` applies it, on every engine.
+
 What arrives in several ways is told once: of the same match the earliest way counts, and matches that differ and
 overlap are one. The names of the result say the mappings and the session, and no longer what was waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from workbench.brokering.scopes.definition import Arrival, Notification, carry, paths, selected
+from workbench.brokering.scopes.faces import Face, Graphs, contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.routes import waits_of
-from workbench.brokering.scopes.scoped import Face, Graphs, contents, face_of
 from workbench.errors import ScenarioError
 from workbench.model.clock import Clock
 from workbench.model.columns import is_null
+from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
-from workbench.tables import read, timelines_frame
+from workbench.tables import timelines_frame
 
 FOREVER = 2**62
 Published = Callable[[str, int], Notification]
@@ -78,7 +82,7 @@ def transmitted(
     lines = [released for line in _lines(timelines, clock) if (released := _released(line, graphs, last)) is not None]
     if any(scope.chooses for _, g in graphs for scope in g.scopes.values()):
         if published is None:
-            raise ScenarioError("traverse and delivery policies ask what is published; give published=published_in(…)")
+            raise ScenarioError("traverse and delivery policies ask what is published; give published=")
         lines = [kept for base in _grouped(lines).values() for kept in _served(base, graphs, published, consumer)]
     rows = [
         (line.publication, line.subscription, line.tau, None if line.pi >= FOREVER else line.pi, line.ended)
@@ -87,26 +91,77 @@ def transmitted(
     return timelines_frame(rows, clock)
 
 
-def published_in(scenario: Scenario) -> Published:
-    """What publications of a scenario's own tables say: by name, as of an instant."""
-    by_population: dict[str, Any] = {}
-    for population in scenario.publications:
-        if population.rows not in scenario.tables:
-            raise ScenarioError(f"{population.name!r} has no table in the scenario; its rows come later")
-        by_population[population.name] = (population, read(scenario.tables[population.rows], population.rows).frame)
+@dataclass(frozen=True)
+class Transmission:
+    """The last stage of a replay under a graph with policies: see `Scenario.stage`."""
+
+    given: Scenario
+    graphs: Graphs
+
+    @property
+    def together(self) -> str | None:
+        """Why the timelines of a publication have to be looked at together, or None where each is for itself."""
+        graphs = [self.graphs] if isinstance(self.graphs, ScopeGraph) else self.graphs.values()
+        choosing = [name for graph in graphs for name, scope in graph.scopes.items() if scope.chooses]
+        return f"scope {min(choosing)!r} chooses among all who could receive" if choosing else None
+
+    def __call__(
+        self, timelines: pd.DataFrame, tables: Mapping[str, pd.DataFrame], clock: Clock, until: int | None
+    ) -> pd.DataFrame:
+        """Timelines after the policies; ``tables`` are the rows that were replayed, with their time in ticks."""
+        last = None if until is None else clock.shown(until)
+        consumer = components_in(self.given.subscriptions, tables)
+        published = published_in(self.given, tables)
+        return transmitted(timelines, self.graphs, clock=clock, until=last, published=published, consumer=consumer)
+
+
+def published_in(scenario: Scenario, tables: Mapping[str, pd.DataFrame]) -> Published:
+    """What publications say, by name and as of an instant."""
+    rows = {
+        population.name: {str(id): found for id, found in _rows(population, tables).groupby("id", sort=False)}
+        for population in scenario.publications
+    }
 
     def notification(name: str, t: int) -> Notification:
-        label, _, rest = name.rpartition("/")
-        population, frame = by_population[label] if label in by_population else next(iter(by_population.values()))
-        id = rest if label in by_population else name
-        rows = frame[(frame["id"].astype(str) == id) & (frame["t"].isna() | (frame["t"] <= t))]
+        population, id = _named(scenario.publications, name)
         cells: dict[str, Any] = {}
-        for row in rows.to_dict("records"):
-            cells |= {k: v for k, v in row.items() if k not in ("t", "op") and not is_null(v)}
+        for row in rows[population.name][id].to_dict("records"):
+            if is_null(row["t"]) or row["t"] <= t:
+                cells |= {k: v for k, v in row.items() if k not in ("t", "op") and not is_null(v)}
         context = frozenset(str(cells.pop("context", "")).split())
         return Notification(name, str(cells.pop("component", id)), contents(population, cells), context)
 
     return notification
+
+
+def components_in(populations: Sequence[Population], tables: Mapping[str, pd.DataFrame]) -> Callable[[Any], str]:
+    """The component of a client by its name."""
+    stated = {
+        (p.name, str(id)): str(component)
+        for p in populations
+        if "component" in _rows(p, tables)
+        for id, component in _rows(p, tables)[["id", "component"]].dropna().itertuples(index=False)
+    }
+
+    def component(name: Any) -> str:
+        population, id = _named(populations, name)
+        return stated.get((population.name, id), id)
+
+    return component
+
+
+def _rows(population: Population, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    if population.single:
+        return pd.DataFrame({"id": [population.name], "t": [None], "op": [None]})
+    return tables[population.rows]
+
+
+def _named(populations: Sequence[Population], name: Any) -> tuple[Population, str]:
+    """The population and the id of a name: ids are prefixed where a side has several populations."""
+    if len(populations) == 1:
+        return populations[0], str(name)
+    label, _, id = str(name).partition("/")
+    return next(p for p in populations if p.name == label), id or label
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------
