@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCOPE, COMPONENT, LINE, ATTACHED = "#dbe9f6", "#f2f2f2", "#555555", "#9c3d10"
-PAPER = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+PAPER = {"boxstyle": "square,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+NODE = 1300
+ALONG = (0.35, 0.44, 0.53, 0.28, 0.62, 0.2, 0.72)
+"""where on an edge its text may stand, as a part of the way from the member to the scope"""
+KEY = "circle: scope, dashed: session scope · square: simple component · ↑ out, ↓ in, –: nothing passes · m: mapping"
 
 
 def layers(graph: Any) -> dict[str, int]:
@@ -87,7 +91,7 @@ def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight
     from matplotlib import pyplot as plt
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(11, 6.5), layout="constrained")
+        _, ax = plt.subplots(figsize=(13, 7.5), layout="constrained")
     where = positions(graph.nx)
     thick = {
         pair
@@ -97,7 +101,7 @@ def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight
     for edge in graph.nx.edges:
         nx.draw_networkx_edges(
             graph.nx, where, [edge], ax=ax, edge_color=ATTACHED if edge in thick else LINE,
-            width=2.5 if edge in thick else 1.0, node_size=900, arrowsize=12,
+            width=2.5 if edge in thick else 1.0, node_size=NODE, arrowsize=12,
         )  # fmt: skip
     tagged = graph.sessions(graph.scopes)
     for names, shape, colour, style in (
@@ -106,22 +110,44 @@ def draw(graph: Any, ax: Axes | None = None, *, attached: bool = True, highlight
         (sorted(tagged), "o", SCOPE, "dashed"),
     ):
         drawn = nx.draw_networkx_nodes(
-            graph.nx, where, names, ax=ax, node_shape=shape, node_color=colour, edgecolors=LINE, node_size=900
+            graph.nx, where, names, ax=ax, node_shape=shape, node_color=colour, edgecolors=LINE, node_size=NODE
         )
         if names:
             drawn.set_linestyle(style)
     nx.draw_networkx_labels(graph.nx, where, {name: plain(name) for name in graph.nx}, ax=ax, font_size=8)
-    if attached:
-        for name, scope in graph.scopes.items():
-            text = plain(attached_to_scope(scope))
-            ax.annotate(text, where[name], (18, -2), textcoords="offset points", fontsize=7, color=ATTACHED, va="top")
-        for (member, scope), edge in graph.edges.items():
-            if not attached_to_edge(edge):
-                continue
-            (x1, y1), (x2, y2) = where[member], where[scope]
-            middle = (x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1))
-            said = plain(attached_to_edge(edge))
-            ax.annotate(said, middle, fontsize=6, color=LINE, ha="center", va="center", bbox=PAPER)
     ax.set_axis_off()
     ax.margins(0.08)
+    if attached:
+        for name, scope in graph.scopes.items():
+            text = attached_to_scope(scope)
+            ax.annotate(text, where[name], (22, 8), textcoords="offset points", fontsize=8, color=ATTACHED)
+        _label_edges(graph, where, ax)
+        ax.text(0.5, -0.02, KEY, transform=ax.transAxes, ha="center", fontsize=8, color=LINE)
     return ax
+
+
+def _label_edges(graph: Any, where: Any, ax: Axes) -> None:
+    """Write what is attached to the edges, each where along its edge it covers the least of what stands there."""
+    from matplotlib.transforms import Bbox
+
+    figure: Any = ax.figure
+    renderer = figure.canvas.get_renderer()
+    figure.draw_without_rendering()
+    radius = 0.5 * (NODE**0.5) * figure.dpi / 72
+    taken = [Bbox.from_bounds(x - radius, y - radius, 2 * radius, 2 * radius)
+             for x, y in (ax.transData.transform(place) for place in where.values())]  # fmt: skip
+    for (member, scope), edge in sorted(graph.edges.items()):
+        said = attached_to_edge(edge)
+        if not said:
+            continue
+        (x1, y1), (x2, y2) = where[member], where[scope]
+        text = ax.text(x1, y1, said, fontsize=7, color=LINE, ha="center", va="center", bbox=PAPER, zorder=3)
+        tried: list[tuple[float, int, float, Any]] = []
+        for part in ALONG:
+            text.set_position((x1 + part * (x2 - x1), y1 + part * (y2 - y1)))
+            box = text.get_window_extent(renderer).padded(4)
+            covered = [Bbox.intersection(box, other) for other in taken]
+            tried.append((sum(b.width * b.height for b in covered if b is not None), len(tried), part, box))
+        _, _, part, box = min(tried, key=lambda found: found[:2])
+        text.set_position((x1 + part * (x2 - x1), y1 + part * (y2 - y1)))
+        taken.append(box)
