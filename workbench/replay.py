@@ -26,7 +26,7 @@ from workbench.engines.remembered import Remembered
 from workbench.engines.versions import Versions
 from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
-from workbench.model.history import Change, Client, Party
+from workbench.model.history import Client, Party
 from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
 from workbench.scenarios import resolve
@@ -62,11 +62,6 @@ class Replay:
     def data(self) -> tables.Inputs:
         """All the tables that were replayed, in this process."""
         return self.inputs(None)
-
-    @cached_property
-    def _changes(self) -> dict[int, list[Change]]:
-        """Their updates by instant: reasons are asked for by the hundred."""
-        return tables.changes(self.data)[0]
 
     @cached_property
     def _explained(self) -> dict[Any, Explanation]:
@@ -112,10 +107,8 @@ class Replay:
         clients = frozenset(party.client.id for party in pair if not self._tables(party.population) <= seen)
         if clients not in self._judges:
             history = Versions(self.scenario)
-            for instant, changes in (self._changes if whole else tables.changes(data)[0]).items():
-                relevant = [c for c in changes if c.client.table in seen or c.client.id in clients]
-                if relevant:
-                    history.apply(instant, relevant)
+            for instant, changes in tables.changes(_part(data, clients, seen))[0].items():
+                history.apply(instant, changes)
             self._judges[clients] = Remembered(self.scenario, history, data.clock, data.metric)
         return explain(self._judges[clients], pair[0], pair[1], data.clock.ticks(at))
 
@@ -350,6 +343,15 @@ def _silent_ids(scenario: Scenario, silent: frozenset[str], timelines: pd.DataFr
 def _id_of(populations: Sequence[Population], name: Any) -> Any:
     """The id in a name that the output gave: ``population/id`` where a side has several populations."""
     return name if len(populations) == 1 else str(name).partition("/")[2]
+
+
+def _part(data: tables.Inputs, clients: frozenset[Any], whole: set[str]) -> tables.Inputs:
+    """The rows of some clients, and those of the tables that are needed whole."""
+    some = {
+        name: rows if name in whole else replace(rows, frame=rows.frame[rows.frame["id"].isin(clients)])
+        for name, rows in data.tables.items()
+    }
+    return replace(data, tables=some, span=data.instants)
 
 
 def _party(populations: Sequence[Population], name: Any, data: tables.Inputs) -> Party:

@@ -230,10 +230,12 @@ def test_the_keyboard_alone_plays_steps_moves_and_brushes(explored: Callable[[st
     page.locator(".wb-place").first.focus()
     for _ in range(15):
         page.keyboard.press("ArrowUp")
+    seen = page.locator(".wb-map").get_attribute("viewBox")
     page.keyboard.press("Enter")
     away = replay("proximity", WALK, SHOPS.iloc[1:], engine="reference", parameters={"radius_m": 40}).notifications
     says(page, len(away))
     page.wait_for_function("document.activeElement.classList.contains('wb-place')")
+    assert page.locator(".wb-map").get_attribute("viewBox") == seen, "another run leaves the map as it was"
     page.locator(".wb-list tbody tr").first.focus()
     page.keyboard.press("Enter")
     page.get_by_label("explanation").get_by_text(f"places/{away.publication[0]} matches").wait_for()

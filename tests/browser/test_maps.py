@@ -192,4 +192,4 @@ def test_what_is_too_much_is_gathered_and_the_page_says_so(tmp_path: Path, open_
     assert opened.errors == []
     assert "3,000 places are gathered into cells" in said
     assert "3,000 notifications are gathered into cells" in said
-    assert "tracks show every 5th fix" in said
+    assert "tracks show one fix in 5" in said

@@ -80,6 +80,15 @@ def test_the_repeats_that_were_not_sent_are_those_of_a_stateless_broker(explorer
         assert explorer._counted.at(np.inf)["suppressed repeats so far"] == without - with_ > 0
 
 
+def test_the_bars_count_every_notification_in_its_time(explorer: Explorer) -> None:
+    (first, last), sent = explorer.stage.about["span"], told().notifications
+    bars = np.array(explorer.stage.about["bins"])
+    for kind, counts in zip(("match", "unmatch"), bars.T, strict=True):
+        at = sent.t[sent.kind == kind]
+        expected = np.minimum((at - first) * len(bars) // (last - first), len(bars) - 1)
+        assert counts.tolist() == np.bincount(expected.astype(int), minlength=len(bars)).tolist()
+
+
 def test_selecting_a_notification_shows_its_reason_and_its_instant(explorer: Explorer) -> None:
     explorer.stage.selected = 2
     row = told().notifications.iloc[2]
@@ -227,12 +236,12 @@ def test_many_rows_are_capped_and_the_page_says_so() -> None:
     places = pd.DataFrame({"place": range(n), "x": np.arange(n) * 10.0, "y": 0.0})
     explorer = explore("proximity", FIXES, places, parameters={"radius_m": 1})
     explorer.run()
-    assert "2,000 of 2,500 places are shown" in explorer.stage.about["notes"]
+    assert "the first 2,000 of 2,500 places are shown" in explorer.stage.about["notes"]
     t = np.arange(200)
     crowd = [pd.DataFrame({"mobile": f"m{m}", "t": t, "x": t * 1.0, "y": float(m)}) for m in range(201)]
     explorer = explore("proximity", pd.concat(crowd), PLACES, parameters={"radius_m": 1})
     explorer.run()
-    said = ["tracks of 200 of 201 mobiles: those with the most notifications", "tracks show every 2nd fix"]
+    said = ["tracks of 200 of 201 mobiles: those with the most notifications", "tracks show one fix in 2"]
     assert explorer.stage.about["notes"] == said
     rows = np.frombuffer(explorer.stage.tracks).reshape(-1, 5)
     assert len(rows) == 20_000

@@ -251,7 +251,7 @@ class Explorer(widgets.VBox):
         self.done, self.laid, self._before = done, Laid(seen, source.base), (about, told)
         self._counted = _Counted(seen)
         self.put_back.disabled = not self.edits
-        self.stage.show(self.laid, new)
+        self.stage.show(self.laid, new, self.source.value)
         self._moment()
 
     def _compared(self, before: pd.DataFrame | None, told: pd.DataFrame, seen: Scene) -> pd.Series | None:

@@ -270,7 +270,7 @@ def thinned(seen: Scene, at_most: int, notes: list[str]) -> pd.DataFrame:
     if len(tracks) > at_most:
         step = ceil(len(tracks) / at_most)
         tracks = tracks[tracks.groupby("key").cumcount() % step == 0]
-        notes.append(f"tracks show every {step}{'nd' if step == 2 else 'rd' if step == 3 else 'th'} fix")
+        notes.append(f"tracks show one fix in {step}")
     last = seen.tracks.groupby("key")["end"].max()
     following = tracks.groupby("key")["at"].shift(-1)
     return tracks.assign(end=following.fillna(tracks["key"].map(last)))

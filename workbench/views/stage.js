@@ -37,6 +37,8 @@ function icon(name) {                                      // drawn: fonts lack 
   return node;
 }
 
+const count = (n) => n.toLocaleString("en");
+
 function floats(view, width) {
   if (!view || !view.byteLength) return [];
   const copy = view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
@@ -46,7 +48,7 @@ function floats(view, width) {
 }
 
 function render({ model, el }) {
-  let about, told, pairs, tracks, marks, view, frame = null, last = 0, said = 0, adding = false;
+  let about, told, pairs, tracks, marks, view, fitted, frame = null, last = 0, said = 0, adding = false;
 
   // -- the parts of the page ---------------------------------------------------------------------------
   const root = make("div", { class: "wb-stage" });
@@ -119,6 +121,7 @@ function render({ model, el }) {
     const [west, south, east, north] = about.bounds;
     const width = Math.max(east - west, 1), height = Math.max(north - south, 1);
     view = { x: (west + east) / 2, y: (south + north) / 2, width: width * 1.06, height: height * 1.06 };
+    fitted = about.subject;
     frameMap();
   }
   function unit() {                                        // metres of a pixel
@@ -168,26 +171,34 @@ function render({ model, el }) {
       marks.mobiles[mobile] = mark;
     }
     for (const place of about.places) groups.places.append(placeMark(place));
-    told.slice(0, DRAWN).forEach((row, n) => {
-      const match = row[1] === 1, publication = about.parties.publication[row[2]].label;
-      const mark = draw("circle", { class: `wb-told wb-${match ? "match" : "unmatch"}${row[6] ? " wb-new" : ""}`,
-        cx: row[4], cy: -row[5], "data-px": 4, fill: match ? colour.match : "#fff",
-        stroke: row[6] ? "#111" : match ? "#fff" : colour.unmatch, "stroke-width": row[6] || !match ? 2 : 1 });
-      if (Number.isNaN(row[4])) mark.style.display = "none";
-      onActivate(titled(mark, `${match ? "match" : "unmatch"}: ${publication} → `
-        + `${about.parties.subscription[row[3]].label}, ${text(row[0])}`), () => select(n));
-      groups.told.append(mark);
-      marks.told.push(mark);
-    });
-    const left = told.length > DRAWN ? [`the map shows the first ${DRAWN} notifications`] : [];
-    notes.replaceChildren(...[...about.notes, ...left].map((note) => make("p", { class: "wb-note" }, note)));
     buildSwitches();
-    fit();
+    if (fitted !== about.subject) fit(); else frameMap();  // another run over the same data leaves the map as it is
     buildHistogram();
+    drawTold();
     buildTable();
     showWhy();
     tick();
     if (key !== undefined && marks.places.has(key)) marks.places.get(key).dot.focus();   // a keyboard goes on from there
+  }
+
+  function drawTold() {                                    // those of the window, as many as can be drawn
+    const chosen = told.map((row, n) => [row, n]).filter(([row]) => inWindow(row[0]));
+    const colour = about.colours, r = 4 * unit();
+    marks.groups.told.replaceChildren();
+    marks.told = chosen.slice(0, DRAWN).map(([row, n]) => {
+      const match = row[1] === 1, publication = about.parties.publication[row[2]].label;
+      const mark = draw("circle", { class: `wb-told wb-${match ? "match" : "unmatch"}${row[6] ? " wb-new" : ""}`,
+        cx: row[4], cy: -row[5], r, "data-px": 4, fill: match ? colour.match : "#fff",
+        stroke: row[6] ? "#111" : match ? "#fff" : colour.unmatch, "stroke-width": row[6] || !match ? 2 : 1 });
+      if (Number.isNaN(row[4])) mark.style.display = "none";
+      onActivate(titled(mark, `${match ? "match" : "unmatch"}: ${publication} → `
+        + `${about.parties.subscription[row[3]].label}, ${text(row[0])}`), () => select(n));
+      marks.groups.told.append(mark);
+      return [n, mark];
+    });
+    const left = chosen.length > DRAWN
+      ? [`the map shows the first ${count(DRAWN)} notifications of the time that is looked at`] : [];
+    notes.replaceChildren(...[...about.notes, ...left].map((note) => make("p", { class: "wb-note" }, note)));
   }
 
   function onActivate(node, action) {
@@ -324,14 +335,13 @@ function render({ model, el }) {
   const instant = (x) => about.span[0] + Math.min(Math.max(x, 0), 1000) / 1000 * (about.span[1] - about.span[0]);
 
   function buildHistogram() {
-    const bins = 60, counts = Array.from({ length: bins }, () => [0, 0]);
-    for (const row of told) counts[Math.min(bins - 1, Math.floor(share(row[0]) / 1000 * bins))][1 - row[1]] += 1;
+    const counts = about.bins, bins = counts.length;
     const most = Math.max(1, ...counts.flat());
     histogram.replaceChildren();
     counts.forEach(([matches, unmatches], n) => {
       const x = 1000 * n / bins + 1, width = 1000 / bins - 2;
-      const bar = (count, y, height, fill, kind) => count && histogram.append(titled(
-        draw("rect", { x, y, width, height, fill }), `${count} ${kind} from ${text(instant(1000 * n / bins))}`));
+      const bar = (many, y, height, fill, kind) => many && histogram.append(titled(
+        draw("rect", { x, y, width, height, fill }), `${count(many)} ${kind} from ${text(instant(1000 * n / bins))}`));
       bar(matches, 40 - 38 * matches / most, 38 * matches / most, about.colours.match, "match");
       bar(unmatches, 44, 38 * unmatches / most, about.colours.unmatch, "unmatch");
     });
@@ -390,7 +400,7 @@ function render({ model, el }) {
     });
     all.disabled = !chosen;
     brushed.textContent = `${text(instant(a))} to ${text(instant(b))} ${about.zone}: `
-      + `${told.filter((row) => inWindow(row[0])).length} notifications`;
+      + `${count(told.filter((row) => inWindow(row[0])).length)} notifications`;
   }
 
   // -- the table -----------------------------------------------------------------------------------------
@@ -398,7 +408,7 @@ function render({ model, el }) {
     const rows = listed(), client = model.get("client");
     const of = client.table ? ` of ${client.table === "places" ? "place" : "mobile"} ${client.key}` : "";
     const more = rows.length > ROWS ? `, the first ${ROWS} are listed` : "";
-    const caption = make("caption", {}, `${rows.length} notifications${of}${more}`);
+    const caption = make("caption", {}, `${count(rows.length)} notifications${of}${more}`);
     if (client.table) {
       const everybody = make("button", {}, "Everybody");
       everybody.addEventListener("click", () => tell({ client: {} }));
@@ -472,12 +482,12 @@ function render({ model, el }) {
       mark.dot.setAttribute("stroke", client.table === "places" && client.key === key ? "#111" : "#fff");
     }
     const just = JUST * (about.span[1] - about.span[0]), n = model.get("selected");
-    marks.told.forEach((mark, i) => {
+    for (const [i, mark] of marks.told) {
       const row = told[i], age = at - row[0];
       const size = i === n ? 9 : age >= 0 && age < just ? 8 : 4;
       mark.style.display = !Number.isNaN(row[4]) && age >= 0 && inWindow(row[0]) && concerns(row) ? "" : "none";
       if (Number(mark.dataset.px) !== size) { mark.dataset.px = size; mark.setAttribute("r", size * px); }
-    });
+    }
     for (const [i, line] of marks.rows) line.classList.toggle("wb-later", told[i][0] > at);
     marks.groups.pairs.replaceChildren();
     if (on.pairs === false) return;
@@ -539,7 +549,7 @@ function render({ model, el }) {
     "change:playing": showPlaying,
     "change:speed": () => { speed.value = model.get("speed"); },
     "change:layers": ready(() => { showLayers(); tick(); }),
-    "change:window": ready(() => { showWindow(); buildTable(); tick(); }),
+    "change:window": ready(() => { showWindow(); if (told.length > DRAWN) drawTold(); buildTable(); tick(); }),
     "change:client": ready(() => { buildTable(); tick(); }),
     "change:why": ready(showWhy),
     "change:selected": ready(() => { showSelected(); tick(); }),

@@ -27,6 +27,7 @@ LAYERS = {"base": "Streets", "tracks": "Tracks", "places": "Places", "pairs": "M
 MAX_TOLD = 20_000
 MAX_PLACES = 2_000
 MAX_POSITIONS = 30_000
+BINS = 60
 _METRES_PER_DEGREE = 111_195.0
 
 
@@ -37,7 +38,7 @@ class Stage(anywidget.AnyWidget):
     _css = Path(__file__).with_name("stage.css")
 
     about = traitlets.Dict().tag(sync=True)
-    """names, places, bounds, span, how times are written, what was left out"""
+    """names, places, bounds, span, how times are written, the bars of the histogram, what was left out"""
     tracks = traitlets.Bytes().tag(sync=True)
     """float64 rows (mobile, at, end, x, y), ordered by mobile and time"""
     told = traitlets.Bytes().tag(sync=True)
@@ -62,11 +63,14 @@ class Stage(anywidget.AnyWidget):
     edit = traitlets.Dict().tag(sync=True)
     """what the user last did to a place: do (move, add), key, x, y on the plane"""
 
-    def show(self, laid: Laid, new: pd.Series | None = None) -> None:
-        """Put a scene on the stage; ``new`` marks the notifications that the run before did not have."""
+    def show(self, laid: Laid, new: pd.Series | None = None, subject: str = "") -> None:
+        """Put a scene on the stage; ``new`` marks the notifications that the run before did not have.
+
+        The map is fitted to the scene where the ``subject`` is another than before.
+        """
         seen = laid.seen
         with self.hold_sync():
-            self.about = laid.about
+            self.about = {**laid.about, "subject": subject}
             self.tracks, self.pairs = _bytes(laid.tracks), _bytes(laid.pairs)
             self.told = _bytes(laid.told(new))
             self.playing, self.selected, self.client, self.why = False, -1, {}, {}
@@ -157,10 +161,10 @@ class Laid:
         west, south, east, north = seen.bounds
         corners = [self.flat(west, south), self.flat(east, north)]
         notes = [*seen.notes, *self._shown[1]]
-        for drawn, noun in ((seen.places[:MAX_PLACES], "places"), (seen.notifications[:MAX_TOLD], "notifications")):
-            total = len(getattr(seen, noun))
-            if total > len(drawn):
-                notes.append(f"{len(drawn):,} of {total:,} {noun} are shown")
+        for noun, most in (("places", MAX_PLACES), ("notifications", MAX_TOLD)):
+            if (total := len(getattr(seen, noun))) > most:
+                bars = "; the bars count all" if noun == "notifications" else ""
+                notes.append(f"the first {most:,} of {total:,} {noun} are shown{bars}")
         return {
             "span": list(seen.span),
             "integers": seen.times.integers,
@@ -170,10 +174,18 @@ class Laid:
             "places": [self._place(row) for row in seen.places.iloc[:MAX_PLACES].itertuples()],
             "parties": {role: self._parties(role) for role in self.names},
             "base": self._lines(),
+            "bins": self._bins(),
             "notes": notes,
             "layers": LAYERS if self.base is not None else {k: v for k, v in LAYERS.items() if k != "base"},
             "colours": {"place": PLACE, "mobile": MOBILE, "match": MATCH, "unmatch": UNMATCH},
         }
+
+    def _bins(self) -> list[list[int]]:
+        """The bars of the histogram, of all notifications: (match, unmatch)."""
+        told, (first, last) = self.seen.notifications, self.seen.span
+        edges = np.linspace(first, max(last, first + 1e-9), BINS + 1)
+        counts = [np.histogram(told["at"][told["kind"] == kind], edges)[0] for kind in ("match", "unmatch")]
+        return np.column_stack(counts).tolist()  # type: ignore[no-any-return]
 
     def _place(self, row: Any) -> dict[str, Any]:
         x, y = self.flat(row.x, row.y)
