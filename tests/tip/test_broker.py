@@ -249,6 +249,14 @@ def test_a_service_is_stalled_until_its_conditions_hold_and_again_when_they_do_n
     assert types(made, "map") == ["Location"] and told(made, "map") == ["Stalled", "Subscribed", "Stalled"]
 
 
+def test_services_that_wait_for_each_other_are_named_in_the_log_once() -> None:
+    made = world("b")
+    for name, gives, needs in (("a", "hen", "egg"), ("c", "egg", "hen"), ("d", "news", "hen")):
+        said = ServiceDescription(name, advertisements=(Advertisement(gives, gives),), conditions=(Condition(needs),))
+        settle(made.join(name, "b", Quiet(said)))
+    assert [text for _, text in made.log if "wait" in text] == ["b stalls a and c: they wait for each other"]
+
+
 def test_what_a_stalled_service_publishes_is_refused() -> None:
     needs = (Condition("location"),)
     stalled = ServiceDescription("informative", advertisements=(INFORMATION,), conditions=needs)

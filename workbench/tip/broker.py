@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from workbench.errors import DataError, WorkbenchError
@@ -72,7 +73,7 @@ from workbench.tip.inputs import (
     Start,
     Tick,
 )
-from workbench.tip.observer import Evaluation, Registered, Subscription, evaluate
+from workbench.tip.observer import Evaluation, Registered, Subscription, evaluate, waiting_for_each_other
 from workbench.tip.recent import Recent
 from workbench.tip.rules import Entry
 from workbench.tip.state import Limits, Neighbour, Outbox, Service, State, changed
@@ -450,24 +451,37 @@ def _observe(working: _Working) -> None:
     services = {name: _observed(state, name, found, working.now) for name in state.services}
     subscribers: dict[str, tuple[str, ...]] = {}
     for name, service in services.items():
-        for type in sorted({s.type for s in service.subscriptions}):
+        for type in _types(service.subscriptions):
             subscribers[type] = (*subscribers.get(type, ()), name)
     working.change(services=services, subscribers=subscribers)
     for name, service in services.items():
         before = state.services[name]
         if service.told and (service.told, service.subscriptions) != (before.told, before.subscriptions):
             working.tell(name, service.told[0], body(name=service.told[1:]))
+    stalled = {n for n, s in services.items() if s.told == (STALLED,) != state.services[n].told}
+    if stalled:
+        _log_knots(working, stalled)
     _tell_neighbours(working)
+
+
+def _log_knots(working: _Working, stalled: set[str]) -> None:
+    """Services that wait for each other stay stalled, however long one waits: a maintainer wants to know."""
+    state = working.state
+    names = {state.label(name): name for name in state.services}
+    for knot in waiting_for_each_other(*_registered(state)):
+        waiting = sorted(names[label] for label in knot)
+        if not stalled.isdisjoint(waiting):
+            working.log(f"stalls {' and '.join(waiting)}: they wait for each other")
 
 
 def _observed(state: State, name: str, found: Evaluation, now: int) -> Service:
     """A service after an evaluation: what it is subscribed to, what it has to be told, what is expected of it."""
     service, label = state.services[name], state.label(name)
     said, active = service.description, label in found.active
-    asked = frozenset(Subscription(type) for type in said.subscriptions)
-    chosen = asked | found.subscriptions.get(label, frozenset()) if active else frozenset()
+    ruled = found.subscriptions.get(label, frozenset())
+    chosen = _chosen(said.subscriptions, ruled) if active else frozenset()
     wants = said.conditions or said.groups or said.subscriptions
-    status = (SUBSCRIBED, *sorted({s.type for s in chosen})) if active else (STALLED,)
+    status = (SUBSCRIBED, *_types(chosen)) if active else (STALLED,)
     heard = active and name in state.connected
     promised = {one.type for one in said.advertisements if one.interval and heard}
     return changed(
@@ -480,13 +494,27 @@ def _observed(state: State, name: str, found: Evaluation, now: int) -> Service:
     )
 
 
-def _evaluated(state: State) -> Evaluation:
+@lru_cache(maxsize=65536)
+def _chosen(asked: tuple[str, ...], ruled: frozenset[Subscription]) -> frozenset[Subscription]:
+    return ruled | {Subscription(type) for type in asked}
+
+
+@lru_cache(maxsize=65536)
+def _types(chosen: frozenset[Subscription]) -> tuple[str, ...]:
+    return tuple(sorted({one.type for one in chosen}))
+
+
+def _registered(state: State) -> tuple[list[Registered], list[Entry]]:
+    """What the observer sees: the services here, and the entries from outside."""
     services = [
         Registered(state.label(name), one.description, one.subscriptions, one.auxiliary)
         for name, one in state.services.items()
     ]
-    outside = [entry for neighbour in state.neighbours.values() for entry in sorted(neighbour.entries)]
-    return evaluate(services, outside, state.auxiliaries)
+    return services, [entry for neighbour in state.neighbours.values() for entry in sorted(neighbour.entries)]
+
+
+def _evaluated(state: State) -> Evaluation:
+    return evaluate(*_registered(state), state.auxiliaries)
 
 
 def _manage_auxiliaries(working: _Working, found: Evaluation) -> bool:

@@ -16,7 +16,7 @@ the best: highest quality, then lowest latency, lowest failure rate, local befor
 subscribed to already, then by label. A service is never subscribed to itself.
 
 Departure: whether services that wait for each other may both begin is not said. By the least set they stay stalled:
-neither has anything to offer before it begins. `waiting_for_each_other` finds them, so that it can be logged.
+neither has anything to offer before it begins. `waiting_for_each_other` finds them, and the broker logs it.
 Departure: the first paragraph about the observer removes advertisements "in case of disconnection", the second "after a
 time interval". The second holds: nothing is re-evaluated for a short break.
 """
