@@ -105,3 +105,16 @@ def test_composition_is_within_one_session() -> None:
         service.subscribe(name, kinds("two"))
     sent = [d.consumer for name in "ABA" for d in service.publish(name, {"kind": "one"})]
     assert sent == ["Sum", "Sum", "Sum", "Y"]
+
+
+def test_a_scope_publishes_what_several_of_its_events_mean_for_it_as_a_whole() -> None:
+    """The bundle is a component (2.2): it consumes what its members say, and what it makes of it goes out of it."""
+    made = graph("ME1->TF", "ME2->TF", "TF->M", "C->M").with_interface("TF", output=kinds("Turnover"))
+    made = made.with_scope("TF", delivery=OneOf())
+    service = EventService(made)
+    total = lambda said: {"kind": "Turnover", "n": sum(s["n"] for s in said)} if len(said) == 3 else None  # noqa: E731
+    service.compose("TF", kinds("Trade"), total)
+    service.subscribe("C", kinds("Trade", "Turnover"))
+    got = [d for n, name in enumerate(("ME1", "ME2", "ME1")) for d in service.publish(name, {"kind": "Trade", "n": n})]
+    assert [(d.consumer, dict(d.content)["kind"]) for d in got] == [("TF", "Trade")] * 3 + [("C", "Turnover")]
+    assert dict(got[-1].content)["n"] == 3

@@ -213,12 +213,14 @@ def selected(
 def _down(
     graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: Any, serving: frozenset[str]
 ) -> list[Arrival]:
-    """What is received below a scope that stands at that depth of the ways down."""
+    """What is received below a scope that stands at that depth of the ways down, and by the scope itself."""
     if scope not in graph.scopes:
         return here
+    itself = [arrival for arrival in here if arrival.path.consumer == scope]
     by_member: dict[str, list[Arrival]] = {}
     for arrival in here:
-        by_member.setdefault(arrival.path.down[depth + 1], []).append(arrival)
+        if arrival.path.consumer != scope:
+            by_member.setdefault(arrival.path.down[depth + 1], []).append(arrival)
     policy = graph.scopes[scope]
     direct = {m: found for m, found in by_member.items() if m not in graph.scopes}
     asked = {
@@ -235,12 +237,12 @@ def _down(
         eligible = {**direct, **below}
     members = sorted(eligible)
     if not members:
-        return []
+        return itself
     if policy.delivery.lasting:
         served = [m for m in members if any(a.path.consumer in serving for a in eligible[m])]
         members = served or members
     chosen = policy.delivery.choose(members, (scope, key), eligible[members[0]][0].content)
-    return [arrival for member in chosen for arrival in eligible[member]]
+    return itself + [arrival for member in chosen for arrival in eligible[member]]
 
 
 def deliveries(

@@ -505,8 +505,8 @@ class Form:
         # a text of its own stays what it was: the kernel knows only those that the graph names
         known = pa.array(list(self.texts[name]), pa.string())
         after = known.take(pa.array(np.maximum(values, 0), mask=~(values >= 0)).cast(pa.int64()))
-        put = pc.if_else(pa.array(values >= 0), pa.scalar(True), pa.scalar(False)).take(there)
-        return _either(pc.fill_null(put, False), after.take(there), sent).cast(self.types[name])
+        put = pc.fill_null(pa.array(values >= 0).take(there), False)
+        return _either(put, after.take(there), sent).cast(self.types[name])
 
 
 class Run:
@@ -565,9 +565,9 @@ def _either(where: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:
     """One text where that is said, elsewhere the other one; codes stay codes."""
     if not pa.types.is_dictionary(other.type):
         return pc.if_else(where, one, other)
-    texts = pa.concat_arrays([other.dictionary.cast(pa.string()), one.dictionary_encode().dictionary])
-    both = one.dictionary_encode()
-    codes = pc.if_else(where, pc.add(both.indices, len(other.dictionary)), other.indices)
+    coded = one.dictionary_encode()
+    codes = pc.if_else(where, pc.add(coded.indices, len(other.dictionary)), other.indices)
+    texts = pa.concat_arrays([other.dictionary.cast(pa.string()), coded.dictionary])
     return pa.DictionaryArray.from_arrays(codes, texts)
 
 
