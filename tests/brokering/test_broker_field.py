@@ -252,3 +252,20 @@ inside = own.here.enclosed_by(other.reach, space=location)
 def test_discs_and_what_no_position_enters_are_kept_in_the_field(filter: Any, fits: bool) -> None:
     assert (gated(_filtered(filter)) is not None) == fits
     assert (Broker(_filtered(filter))._live.field is not None) == fits
+
+
+def test_points_that_no_cell_is_small_enough_for_are_found():
+    """Two points match only where they are the same: such publications lie in no cell but everywhere."""
+    here = {"here": region(location, position=column.position)}
+    made = Scenario(
+        [location],
+        [publications("sites", rows="places", regions=here)],
+        [subscriptions("people", rows="fixes", regions=here, filter=own.here.contains(other.here, space=location))],
+        metric="planar",
+    )
+    assert gated(made) is not None
+    broker = Broker(made)
+    broker.add("sites", "a", position=(2.0, 3.0))
+    broker.add("people", 1, position=(2.0, 3.5))
+    assert [(m.kind, m.publications) for m in broker.move(1, (2.0, 3.0))] == [("match", {"a"})]
+    assert [(m.kind, m.publications) for m in broker.move(1, (2.0, 3.5))] == [("unmatch", {"a"})]

@@ -15,9 +15,9 @@ from workbench.model.history import Change, Client
 Operation = Callable[..., list[Message]]
 
 
-def lived(made: Case) -> tuple[Broker, list[Message]]:
+def lived(made: Case, data: tables.Inputs | None = None) -> tuple[Broker, list[Message]]:
     """The broker after a case's rows, and all that it said."""
-    data = tables.inputs(made.scenario, made.fixes, made.places)
+    data = data or tables.inputs(made.scenario, made.fixes, made.places)
     until = data.instants[1] if made.until is None else data.clock.ticks(made.until)
     updates, _ = tables.changes(data)
     broker = Broker(made.scenario, clock=data.clock, metric=data.metric)

@@ -94,6 +94,11 @@ class World:
         """One step of the grid, in metres (to the north)."""
         return 1.0 if self.metric == "planar" else 111.19492664455873
 
+    @property
+    def dtype(self) -> str:
+        """Of instants; microseconds, because Spark has no finer ones."""
+        return "datetime64[us, UTC]" if self.timestamps else "Int64"
+
     def t(self, tick: int | None) -> Any:
         if tick is None:
             return pd.NaT if self.timestamps else None
@@ -161,8 +166,8 @@ def _table(draw: Draw, world: World, key: str, ids: list[Any], timed: bool, shap
     frame = pd.DataFrame(rows)
     drop = ([] if operations else ["op"]) + ([] if timed else ["t"])
     frame = frame.drop(columns=drop)
-    if timed and not world.timestamps:
-        frame["t"] = frame["t"].astype("Int64")
+    if timed:
+        frame["t"] = frame["t"].astype(world.dtype)
     return frame.sample(frac=1.0, random_state=draw(range(4))).reset_index(drop=True)
 
 
@@ -173,11 +178,7 @@ def _people(draw: Draw, world: World, ids: list[Any]) -> pd.DataFrame:
         for instant in _several(draw, [None, *INSTANTS], 0, 2)
     ]
     frame = pd.DataFrame(rows, columns=["id", "t", "price", "taste"])
-    if not world.timestamps:
-        frame["t"] = frame["t"].astype("Int64")
-    elif frame["t"].isna().all():
-        frame = frame.drop(columns="t")
-    return frame
+    return frame.drop(columns="t") if frame["t"].isna().all() else frame.astype({"t": world.dtype})
 
 
 # -- populations -------------------------------------------------------------------------------------------

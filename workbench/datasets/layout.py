@@ -18,6 +18,7 @@ in a sibling folder and renamed as the last step, so a run that is killed leaves
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import shutil
@@ -240,6 +241,10 @@ def open_fixes(path: str | Path) -> Fixes:
     return Fixes(path, manifest)
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""What a disk says that takes no more."""
+
+
 @contextmanager
 def whole_folder(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to write in that takes its name only when the block ends without an error.
@@ -265,6 +270,10 @@ def whole_folder(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
             out.rename(old)
         work.rename(out)
         shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise DataError(f"{out} cannot be written: {os.strerror(error.errno)}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

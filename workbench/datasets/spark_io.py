@@ -16,9 +16,11 @@ import pyarrow as pa
 
 from workbench.datasets.formats.generic import from_table
 from workbench.datasets.ingesting import Part, Plan, Receipt, Scatter, coalesced, scatter_part, settle_bucket
+from workbench.datasets.layout import NO_ROOM
 from workbench.errors import DataError, WorkbenchError, raise_all
 
 _ANSWER = ["answer", "fault"]
+_DISK = "errno "
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +56,8 @@ def spread(function: Callable[[Any], str], items: Sequence[Any], spark: SparkSes
             for index in batch.column("id").to_pylist():
                 try:
                     answer, fault = function(todo[index]), None
-                except WorkbenchError as error:  # the user's data is wrong: trying again would not help
-                    answer, fault = None, str(error)
+                except (WorkbenchError, OSError) as error:
+                    answer, fault = None, _fault(error)
                 yield pa.record_batch([pa.array([index], pa.int64()), *_texts(answer, fault)], names=["id", *_ANSWER])
 
     numbers = session(spark).range(0, len(todo), 1, len(todo))
@@ -67,7 +69,19 @@ def _texts(answer: str | None, fault: str | None) -> list[pa.Array]:
     return [pa.array([answer], pa.string()), pa.array([fault], pa.string())]
 
 
+def _fault(error: Exception) -> str:
+    """What is wrong with the user's data or disk, where trying again would not help; anything else is raised."""
+    if isinstance(error, OSError):
+        if error.errno not in NO_ROOM:
+            raise error
+        return f"{_DISK}{error.errno}"
+    return str(error)
+
+
 def _answers(rows: Sequence[Any]) -> list[str]:
+    for row in rows:
+        if row["fault"] is not None and row["fault"].startswith(_DISK):
+            raise OSError(int(row["fault"].removeprefix(_DISK)), "a disk takes no more")
     raise_all([row["fault"] for row in rows if row["fault"] is not None], DataError)
     return [row["answer"] for row in rows]
 
@@ -99,8 +113,8 @@ def scatter_frame(plan: Plan, frame: DataFrame) -> list[Receipt]:
                 mine.add(table)
             mine.flush()
             answer, fault = mine.close().to_json(), None
-        except WorkbenchError as error:
-            answer, fault = None, str(error)
+        except (WorkbenchError, OSError) as error:
+            answer, fault = None, _fault(error)
         yield pa.record_batch(_texts(answer, fault), names=_ANSWER)
 
     rows = frame.mapInArrow(run, "answer string, fault string").collect()

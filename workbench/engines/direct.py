@@ -421,7 +421,10 @@ class Fixes:
                 yield self._arrays(ahead.pop(0).result())
 
     def _read(self, file: pq.ParquetFile, group: int) -> pa.Table:
-        return file.read_row_group(group, columns=["mobile", "t", *self.coordinates], use_threads=False)
+        try:
+            return file.read_row_group(group, columns=["mobile", "t", *self.coordinates], use_threads=False)
+        except (OSError, pa.ArrowInvalid):
+            raise Unusual from None  # the general way names the file
 
     def _arrays(self, table: pa.Table) -> Batch:
         table = table.combine_chunks()

@@ -55,7 +55,7 @@ def level_of(size):  # type: ignore[no-untyped-def]
 def cell_key(x, y, level, side):  # type: ignore[no-untyped-def]
     """The cell of a point as one number; that of everywhere, where there is none."""
     if level < 63:
-        size = math.ldexp(1.0, level - 31)
+        size = math.ldexp(1.0, int(level) - 31)
         cx, cy = math.floor(x / size), math.floor(y / size)
         if abs(cx) < 134217728.0 and abs(cy) < 134217728.0:
             return ((level * 2 + side) << 56) | ((np.int64(cx) + _HALF) << 28) | (np.int64(cy) + _HALF)
@@ -134,7 +134,7 @@ def lay(place, rooms, entries, spots, meta, slot, item, extent, adds):  # type: 
     # A little more than needed, as the box is; on the globe degrees say nothing about metres.
     far = np.inf if meta[4] == 1 else (x_max - x) * (x_max - x) * (1 + 1e-9)
     if level < 63:
-        size = math.ldexp(1.0, level - 31)
+        size = math.ldexp(1.0, int(level) - 31)
         low, high = math.floor(x_min / size), math.floor(x_max / size)
         lower, upper = math.floor(y_min / size), math.floor(y_max / size)
         if not (max(abs(low), abs(high)) < 134217728.0 and max(abs(lower), abs(upper)) < 134217728.0):
@@ -214,7 +214,7 @@ def walk(  # type: ignore[no-untyped-def]
     publishing, subscribing = meta[5], meta[6]
     half = len(out) // 2
     found = 0
-    for n in range(meta[8], meta[9] + 1):
+    for n in range(min(meta[8], meta[9]), meta[9] + 1):  # the last one is everywhere, where there are no others too
         level = n if n < meta[9] else 63
         if meta[16 + level] == 0:
             continue
@@ -322,7 +322,7 @@ def around(place, radius, kind, truth, gates, reach, rooms, entries, meta, p, j,
     publishing, subscribing = meta[5], meta[6]
     found = [np.int64(0)]
     x_min, x_max, y_min, y_max, level = box_of(place[p, 0], place[p, 1], extent, meta[4] == 1)
-    size = math.ldexp(1.0, meta[7] - 31)
+    size = math.ldexp(1.0, int(meta[7]) - 31)
     cells = ((x_max - x_min) / size + 2) * ((y_max - y_min) / size + 2)
     if level == 63 or meta[7] == 63 or not cells < len(place):
         for s in range(len(place)):
