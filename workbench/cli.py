@@ -146,26 +146,28 @@ def compare(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder
 
 @app.command()
 def bench(
-    fixes: Annotated[int, typer.Option(help="How many fixes.")] = 1_000_000,
-    mobiles: Annotated[int, typer.Option(help="Of how many mobiles.")] = 1_000,
-    places: Annotated[int, typer.Option(help="Against how many places.")] = 1_000,
-    radius_m: Annotated[float, typer.Option(help="How far a place reaches.")] = 500,
+    row: Annotated[str, typer.Option(help="What to measure; `list` says what there is.")] = "proximity",
+    fixes: Annotated[int | None, typer.Option(help="How many fixes.")] = None,
+    mobiles: Annotated[int | None, typer.Option(help="Of how many mobiles.")] = None,
+    places: Annotated[int | None, typer.Option(help="Against how many places.")] = None,
+    radius_m: Annotated[float | None, typer.Option(help="How far a place reaches.")] = None,
+    curve: Annotated[
+        str | None, typer.Option(help="A curve instead: fixes, places or attributes, =, and values with commas.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where a curve is written and drawn.")] = Path("out/bench"),
     repeats: Annotated[int, typer.Option(help="How often each is run; the best counts.")] = 3,
     spark: Annotated[bool, typer.Option(help="Spark too.")] = True,
     data: Annotated[Path, typer.Option(help="Where the made-up data are kept.")] = Path("data/bench"),
-    live: Annotated[bool, typer.Option("--live", help="Moves of the live broker instead of a replay.")] = False,
 ) -> None:
-    """Time proximity side by side with the alternatives that a user would pick, each answer checked."""
-    if live:
-        from workbench.bench import live as moves
+    """Time a row of the performance table side by side with the alternatives that a user would pick, answers checked.
 
-        typer.echo(moves.table(list(moves.measure(moves.LiveLoad()))))
-        return
-    from workbench.bench.compare import measure, table
-    from workbench.bench.workload import Workload
+    Rows that nothing else is said about have the size that the table states; --fixes and the others change it.
+    """
+    from workbench.bench import front
 
-    load = Workload(fixes, mobiles, places, radius_m)
-    typer.echo(table(list(measure(load, data, repeats, spark))))
+    asked = front.Options(data, fixes, mobiles, places, radius_m, spark)
+    for line in front.curve(curve, asked, repeats, out) if curve else front.row(row, asked, repeats):
+        typer.echo(line)
 
 
 def settings(given: list[str]) -> dict[str, Any]:

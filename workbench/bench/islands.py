@@ -38,5 +38,7 @@ def islands(moved: pd.DataFrame, place: np.ndarray, row: np.ndarray) -> pd.DataF
 def in_order(timelines: pd.DataFrame) -> pd.DataFrame:
     """What two answers are compared by: whole tables of pairs and times, in the declared order."""
     found = timelines[["publication", "subscription", "tau", "pi"]].astype({"pi": "Float64"}).astype({"pi": "Int64"})
-    found = found.sort_values(["tau", "publication", "subscription"], kind="stable")
-    return found.astype({"publication": "int64", "subscription": "int64", "tau": "int64"}).reset_index(drop=True)
+    for name in ("publication", "subscription", "tau"):
+        whole = pd.api.types.is_integer_dtype(found[name])
+        found[name] = found[name].astype("int64" if whole else object)
+    return found.sort_values(["tau", "publication", "subscription"], kind="stable", ignore_index=True)

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse, PathPatch, Rectangle
 from matplotlib.path import Path as Outline
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from workbench.errors import DataError
 from workbench.geometry import EARTH_RADIUS_M
@@ -358,4 +358,37 @@ def ranks(compared: Mapping[str, Any], measure: str, label: str, title: str = ""
     ax.grid(alpha=0.3)
     ax.legend()
     picture.says = f"{' and '.join(compared)}: {label} by rank"
+    return picture
+
+
+def scaling(curves: Mapping[str, Any], across: str, up: str, title: str = "") -> Picture:
+    """How something grows: for each name its points, on logarithmic axes, where a straight line is a power."""
+    picture = Picture(figsize=(6.4, 3.8), layout="constrained")
+    ax = picture.subplots()
+    for (name, points), colour, mark in zip(curves.items(), CATEGORIES, "osv^Dx", strict=False):
+        ax.plot(*zip(*points, strict=True), mark + "-", color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
+    ax.set_xticks(sorted({x for points in curves.values() for x, _ in points}), minor=False)
+    ax.set_xticks([], minor=True)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    ax.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else ""))
+    ax.set_title(title, fontsize=10)
+    ax.grid(alpha=0.3, which="both")
+    ax.legend(fontsize=8)
+    picture.says = f"{', '.join(curves)}: {up} by {across}"
+    return picture
+
+
+def ratios(values: Mapping[str, float], label: str) -> Picture:
+    """Bars of values, each with its ratio to the first."""
+    picture = Picture(figsize=(7.0, 0.6 + 0.38 * len(values)), layout="constrained")
+    ax = picture.subplots()
+    names, numbers = list(values), list(values.values())
+    bars_ = ax.barh(names, numbers, color=[CATEGORIES[n.startswith("workbench")] for n in names])
+    ax.bar_label(bars_, [f" {number / numbers[0]:,.2g} x" for number in numbers], fontsize=8)
+    ax.set(xlabel=label, xscale="log" if max(numbers) > 50 * min(numbers) else "linear")
+    ax.invert_yaxis()
+    ax.margins(x=0.15)
+    picture.says = ", ".join(f"{name}: {number / numbers[0]:,.2g} times the first" for name, number in values.items())
     return picture
