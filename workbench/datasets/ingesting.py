@@ -341,12 +341,10 @@ def settle_bucket(plan: Plan, bucket: int, files: Sequence[str], pending: Sequen
         write_parquet(kept, Path(plan.work) / name)
         entry["path"] = name
         entry |= _extent(kept)
-    return {
-        "entry": entry,
-        "collapsed": settled.collapsed,
-        "out_of_order": settled.out_of_order,
-        "aside": reasons,
-    }
+    told = {"entry": entry, "collapsed": settled.collapsed, "out_of_order": settled.out_of_order, "aside": reasons}
+    del tables, table, settled, kept, aside
+    pa.default_memory_pool().release_unused()
+    return told
 
 
 def _typed(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:

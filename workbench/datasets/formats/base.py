@@ -31,7 +31,8 @@ from workbench.datasets.times import Clock, numbers, read_times
 from workbench.errors import DataError
 
 INFER = {b"infer": b"1"}
-BLOCK = 8 << 20
+BLOCK = 1 << 20
+"""Bytes of text read at a time; the reader keeps up to 32 such blocks ready, so larger ones cost memory."""
 AXES = ("lon", "lat", "x", "y", "z")
 _NULLS = ["", "NaN", "nan", "null", "NULL", "NA"]
 
