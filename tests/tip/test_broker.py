@@ -276,6 +276,16 @@ def test_silence_is_told_apart_from_no_event() -> None:
     assert told(made, "map") == ["Subscribed", "Silence", "Sound"] and told(made, "other") == ["Subscribed"]
 
 
+def test_silence_is_told_to_subscribers_at_other_brokers_too() -> None:
+    promised = Advertisement("Location", "location", interval=5 * SECOND)
+    made = pair().join("gps", "client", publishing(promised)).join("guide", "server", subscribing("Location"))
+    made.join("other", "server", subscribing("News")).run(8 * SECOND)
+    assert told(made, "guide") == ["Subscribed", "Silence"]
+    settle(made.say("gps", Publish("Location")))
+    assert told(made, "guide") == ["Subscribed", "Silence", "Sound"] and types(made, "guide") == ["Location"]
+    assert told(made, "other") == ["Subscribed"]
+
+
 def test_an_auxiliary_service_is_started_used_and_stopped() -> None:
     reader = Auxiliary("reader", "Location", takes="rfid", gives="gps", quality=90)
     conversion = Answering(

@@ -75,7 +75,7 @@ from workbench.tip.inputs import (
 )
 from workbench.tip.observer import Evaluation, Registered, Subscription, evaluate, waiting_for_each_other
 from workbench.tip.recent import Recent
-from workbench.tip.rules import Entry
+from workbench.tip.rules import Advertisement, Entry
 from workbench.tip.state import Limits, Neighbour, Outbox, Service, State, changed
 
 SYSTEM = "system"
@@ -424,6 +424,8 @@ def _system_of_broker(working: _Working, name: str, event: Event) -> None:
         )
         wants = neighbour.wants | {wanted} if event.type == SUBSCRIPTION else neighbour.wants - {wanted}
         working.neighbour(name, changed(neighbour, wants=wants))
+    elif event.type in (SILENCE, SOUND):
+        _tell_local(working, read_advertisement(event.body), event.publisher, event.type)
     elif event.type != REFUSED:
         raise DataError(f"system event {event.type!r} of a broker; expected {REGISTRATION}, {ADVERTISEMENT}, ...")
 
@@ -596,12 +598,22 @@ def _hear(working: _Working, name: str, type: str) -> None:
 
 
 def _tell_subscribers(working: _Working, name: str, type: str, what: str) -> None:
-    """Local subscribers are told that a publisher broke its promise, or keeps it again: silence is no "no event"."""
+    """Subscribers, here and at other brokers, are told that a publisher broke its promise, or keeps it again: silence
+    is no "no event"."""
     said = next(one for one in working.state.services[name].description.advertisements if one.type == type)
     label = working.state.label(name)
+    _tell_local(working, said, label, what, but=name)
+    for other, neighbour in working.state.neighbours.items():
+        if any(s.accepts(type, said.category, said.quality, label) for s in neighbour.wants):
+            _tell_broker(working, other, what, advertisement_body(said), label)
+
+
+def _tell_local(working: _Working, said: Advertisement, label: str, what: str, but: str = "") -> None:
     for other, service in working.state.services.items():
-        if other != name and any(s.accepts(type, said.category, said.quality, label) for s in service.subscriptions):
-            working.tell(other, what, body(name=type))
+        if other != but and any(
+            s.accepts(said.type, said.category, said.quality, label) for s in service.subscriptions
+        ):
+            working.tell(other, what, body(name=said.type))
 
 
 # -- filtering ---------------------------------------------------------------------------------------------

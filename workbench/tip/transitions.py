@@ -21,6 +21,7 @@ TRANSITIONS = (
     "Disconnected: a service", "Disconnected: a broker", "Disconnected: nobody known",
     *(f"Received: {type} of a service" for type in SYSTEM_EVENTS),
     *(f"Received: {type} of a broker" for type in SYSTEM_EVENTS), "Received: Refused of a broker",
+    "Received: Silence of a broker", "Received: Sound of a broker",
     "Received: an event that may be published", "Received: an event that may not be published",
     "Received: an event of a broker",
     "Filter: an event of a service", "Filter: an event of a broker", "Filter: a reply to a broker's request",

@@ -115,6 +115,7 @@ PLANNED: dict[str, tuple[tuple[Script, ...], Plan]] = {
     "cut": ((gps(Publish("Location")), THERE), (*MEET, ("client", Disconnected("server")), *MEET)),
     "part": ((gps(Publish("Location")), THERE), (*MEET, ("client", Disconnect("server")), *MEET)),
     "withdraw": ((gps(Withdraw("Location"), Publish("Location")), THERE), MEET),
+    "far": ((gps(Publish("Location"), advertisement=PROMISED), THERE), MEET),
     "silent": (
         (
             gps(Publish("Location"), advertisement=PROMISED),
