@@ -116,9 +116,10 @@ def _space(ax: Axes, seen: Scene, colour_by: str | None, base: Any) -> None:
     if base is not None:
         _base(ax, base)
     colours = paint(colour_by, seen.places, seen.tracks)
+    faint = max(0.12, min(0.5, 10 / max(1, seen.tracks["key"].nunique())))  # many tracks must not hide the rest
     for _, track in seen.tracks.groupby("key", sort=False):
         colour = colours.colour("mobile", next(track.iloc[[-1]].itertuples()))
-        ax.plot(track["x"], track["y"], color=colour, linewidth=0.8, alpha=0.5)
+        ax.plot(track["x"], track["y"], color=colour, linewidth=0.8, alpha=faint)
     for row in seen.places.itertuples():
         colour = colours.colour("place", row)
         if row.geometry is not None:
@@ -135,8 +136,10 @@ def _space(ax: Axes, seen: Scene, colour_by: str | None, base: Any) -> None:
     for name, colour in colours.legend:
         ax.scatter([], [], s=16, c=colour, label=plain(name))
     west, south, east, north = seen.bounds
-    pad = 0.03 * max(east - west, north - south, 1e-9)
-    ax.set(xlim=(west - pad, east + pad), ylim=(south - pad, north + pad))
+    longest = max(east - west, north - south, 1e-9)
+    # a road is drawn with some land around it: there is no room for a legend on a line
+    wide, high = (max(0.03 * longest, 0.5 * (0.5 * longest - side)) for side in (east - west, north - south))
+    ax.set(xlim=(west - wide, east + wide), ylim=(south - high, north + high))
     ax.set_aspect("equal" if seen.planar else 1 / max(0.05, float(np.cos(np.radians((south + north) / 2)))))
     ax.set(xlabel="x, m" if seen.planar else "longitude", ylabel="y, m" if seen.planar else "latitude")
     ax.ticklabel_format(useOffset=False)
