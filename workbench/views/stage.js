@@ -313,12 +313,19 @@ function render({ model, el }) {
   });
 
   // -- layers --------------------------------------------------------------------------------------------
+  function swatches(layer) {                                // the legend: what is drawn how
+    const { place, mobile, match, unmatch } = about.colours;
+    const shown = { places: [[place, place]], tracks: [[mobile, mobile]], pairs: [[match, match]],
+      told: [[match, match, "match"], [unmatch, "#fff", "unmatch"]] }[layer] || [];
+    return shown.map(([edge, fill, title]) => make("span", { class: layer === "pairs" ? "wb-swatch wb-line" : "wb-swatch",
+      style: `border-color: ${edge}; background: ${fill}`, ...(title ? { title } : {}) }));
+  }
   function buildSwitches() {
     marks.boxes = {};
     switches.replaceChildren(...Object.entries(about.layers).map(([name, label]) => {
       const box = marks.boxes[name] = make("input", { type: "checkbox" });
       box.addEventListener("change", () => tell({ layers: { ...model.get("layers"), [name]: box.checked } }));
-      return make("label", {}, box, label);
+      return make("label", {}, box, ...swatches(name), label);
     }));
     showLayers();
   }
