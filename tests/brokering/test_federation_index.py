@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import geometry
+from workbench.bench import routing
 from workbench.brokering.federation.attributes import OPERATORS, Constraint, Expression, Notification, Subscription
 from workbench.brokering.federation.index import Entries
 from workbench.brokering.federation.interests import Interest, Report, World
@@ -16,6 +19,7 @@ from workbench.model import Scenario, column, disc, held, location, other, own, 
 from workbench.model import subscriptions as subscribers
 from workbench.model.filters import Filter
 from workbench.model.history import Client, Instance, Party, State
+from workbench.scenarios.proximity import scenario as proximity
 
 NAMES = ("a", "b", "c")
 numbers = st.one_of(st.integers(-5, 5), st.sampled_from([0.5, -0.0, 1e9, 2**60 + 1, float("inf")]))
@@ -136,3 +140,14 @@ def test_entries_are_a_value_that_changes_like_a_dictionary(changes: list[tuple[
             item = Notification({"a": a})
             assert set(each.accepting(item)) == {k for k, s in same.items() if s.accepts(item)}
             assert each.accept(item) == any(s.accepts(item) for s in same.values())
+
+
+def test_the_benchmarks_tables_are_those_that_brokers_tell_each_other() -> None:
+    agreed = World.of(proximity(radius_m=500))
+    clients, _ = routing.by_position(agreed, Random(1), 40, 0)
+    made, told = (routing.Network(routing.eight_by_eight(), agreed) for _ in range(2))
+    made.subscribe(clients)
+    told.brokers = {b: replace(k, neighbours=frozenset(told.overlay.neighbours(b))) for b, k in told.brokers.items()}
+    for client, place, message in clients:
+        told.send(client, told.overlay.nearest(*place), message)
+    assert {b: str(k.table) for b, k in made.brokers.items()} == {b: str(k.table) for b, k in told.brokers.items()}

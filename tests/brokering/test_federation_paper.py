@@ -268,8 +268,8 @@ def test_merging_puts_one_subscription_in_the_place_of_several() -> None:
 
 def test_in_a_cycle_each_notification_arrives_once_and_an_unsubscription_everywhere() -> None:
     net = Network(("B1", "B2"), ("B2", "B3"), ("B3", "B4"), ("B4", "B1"), cyclic=True)
-    net("κ1", "B1", Sub((Subscription("σ1", attribute("temperature") > 25, version=1),)))
-    net("κ3", "B3", Sub((Subscription("σ3", attribute("temperature") > 10, version=1),)))
+    net("κ1", "B1", Sub((Subscription("σ1", attribute("temperature") > 25, version=(1, 0)),)))
+    net("κ3", "B3", Sub((Subscription("σ3", attribute("temperature") > 10, version=(1, 0)),)))
     assert all(len({name for name, _ in net.table(b)}) == len(net.table(b)) for b in net.brokers)
     for number in (1, 2):
         nu = Notification({"temperature": 30}, "κ2", number)

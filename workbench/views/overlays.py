@@ -12,6 +12,7 @@ from workbench.views.plots import Picture
 from workbench.views.text import plain
 
 MAX_LABELS = 40
+_PAPER = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
 
 
 def overlay(
@@ -42,14 +43,15 @@ def overlay(
         colour, style = (UNMATCH, ":") if frozenset((a, b)) in broken else (MOBILE, "-")
         axes.plot([x1, x2], [y1, y2], style, color=colour, linewidth=1 + 6 * count / most, alpha=0.6, zorder=1)
         if messages and graph.number_of_edges() <= MAX_LABELS:
-            axes.annotate(str(count), ((x1 + x2) / 2, (y1 + y2) / 2), ha="center", va="center", fontsize=8)
+            middle = ((x1 + x2) / 2, (y1 + y2) / 2)
+            axes.annotate(str(count), middle, ha="center", va="center", fontsize=8, bbox=_PAPER)
     largest = max((tables or {}).values(), default=0) or 1
-    sizes = [200 + 800 * (tables or {}).get(n, 0) / largest for n in graph.nodes]
+    sizes = [550 + 450 * (tables or {}).get(n, 0) / largest for n in graph.nodes]
     xs, ys = zip(*(places[n] for n in graph.nodes), strict=True)
     axes.scatter(xs, ys, s=sizes, color=PLACE, edgecolor="white", zorder=2)
     for name in graph.nodes if graph.number_of_nodes() <= MAX_LABELS else ():
         label = plain(name) + (f"\n{tables[name]}" if tables and name in tables else "")
-        axes.annotate(label, places[name], ha="center", va="center", fontsize=8, zorder=3)
+        axes.annotate(label, places[name], ha="center", va="center", fontsize=8, color="white", zorder=3)
     axes.set_axis_off()
     axes.margins(0.15)
     if title:
@@ -73,15 +75,25 @@ def _layout(graph: nx.Graph) -> dict[str, tuple[float, float]]:
 
 
 def _layered(graph: nx.Graph) -> dict[str, tuple[float, float]]:
-    """A forest from the middle of each of its trees outwards, a row for each step."""
-    rows: dict[int, list[str]] = {}
+    """Each tree from its middle downwards, who has others below in the middle above them; a chain in one row."""
+    places: dict[str, tuple[float, float]] = {}
+    column = 0.0
     for part in sorted(nx.connected_components(graph), key=min):
-        root = min(nx.center(graph.subgraph(part)))
-        for name, depth in nx.single_source_shortest_path_length(graph.subgraph(part), root).items():
-            rows.setdefault(depth, []).append(name)
-    return {
-        name: ((i + 0.5) / len(names), -float(depth)) for depth, names in rows.items() for i, name in enumerate(names)
-    }
+        tree = graph.subgraph(part)
+        ends = sorted(name for name in tree if tree.degree(name) <= 1)
+        if max(degree for _, degree in tree.degree) <= 2:
+            row = nx.shortest_path(tree, ends[0], ends[-1])
+            places |= {name: (column + i, 0.0) for i, name in enumerate(row)}
+            column += len(row)
+            continue
+        root = min(nx.center(tree))
+        depth = nx.single_source_shortest_path_length(tree, root)
+        below = nx.bfs_tree(tree, root, sort_neighbors=sorted)
+        for name in nx.dfs_postorder_nodes(below, root, sort_neighbors=sorted):
+            under = [places[child][0] for child in below[name]]
+            places[name] = (sum(under) / len(under) if under else column, -float(depth[name]))
+            column += not under
+    return places
 
 
 def _sentence(graph: nx.Graph, passed: Mapping[frozenset[str], int], tables: Mapping[str, int]) -> str:

@@ -14,14 +14,16 @@ homes        where M is decided, and pair history lives
 overlay      the network of brokers
 simulated    a federation in simulated time, and what is promised
 replayed     a replay of tables through a federation
-context      context consumers and providers, composite events (II, III, IX)
+composites   events made of several notifications (IX)
+context      context consumers and providers, cut links and policies (II, III, VIII)
 mobile       the broker on a device (VIII)
 counting     messages, hops, bytes, latency, losses
 """
 
 from workbench.brokering.federation.attributes import Notification, Subscription, attribute
-from workbench.brokering.federation.context import Composite, Exchange, Provider
-from workbench.brokering.federation.mobile import MobileBroker, Policy, wireless_messages
+from workbench.brokering.federation.composites import Composite
+from workbench.brokering.federation.context import Exchange, Policy, Provider
+from workbench.brokering.federation.mobile import over_the_air
 from workbench.brokering.federation.overlay import Overlay, geographic, overlay
 from workbench.brokering.federation.replayed import federated
 from workbench.brokering.federation.simulated import Congestion, Federation
@@ -31,7 +33,6 @@ __all__ = [
     "Overlay", "overlay", "geographic",
     "Subscription", "Notification", "attribute",
     "Federation", "Rules", "Congestion", "federated",
-    "Exchange", "Provider", "Composite",
-    "MobileBroker", "Policy", "wireless_messages",
+    "Exchange", "Provider", "Composite", "Policy", "over_the_air",
 ]  # fmt: skip
 

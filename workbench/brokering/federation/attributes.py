@@ -361,7 +361,7 @@ def _ranges(constraints: Iterable[Constraint]) -> dict[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Subscription:
-    """σ: an expression under a name. The version counts its announcements, and is its sequence at its origin.
+    """σ: an expression under a name; the version is its sequence at its origin (see `tables.Routable`).
 
     >>> sigma = Subscription("σ1", attribute("age") > 25)
     >>> sigma, sigma.accepts(Notification({"age": 26}))
@@ -370,7 +370,7 @@ class Subscription:
 
     name: Hashable
     expression: Expression
-    version: int = field(default=0, compare=False)
+    version: tuple[int, int] = field(default=(0, 0), compare=False)
 
     def accepts(self, item: object) -> bool:
         """σ(ν)."""

@@ -11,9 +11,11 @@ messages that it sends. Time, delays, losses and counting are the driver's (`sim
 * Publications of ours are *states*, told in reports (`reports`); pairs are decided at the subscription's home
   (`homes`).
 
-Beyond the paper: covering and merging (`covering`); cyclic overlays, in which a subscription is known by its origin and
-version, and a notification by its origin and number, and what comes a second time is suppressed; joining, leaving and
-repair of links (`linked`, `forgotten`).
+Beyond the paper: covering and merging (`covering`); joining, leaving and repair of links (`linked`, `forgotten`);
+cyclic overlays, in which a subscription is known by its origin and version, and a notification by its origin and
+number, and what comes a second time is suppressed. The first to come shows the way. When a link of such an overlay
+breaks or is repaired, and all brokers hear of it, each announces its local subscriptions anew, and what is known is
+told again along the ways that they find: nothing waits for a repair that has another way.
 
 Departure: VIII sends the mobile broker to "the procedure described in Section IV" for joining the overlay; IV
 describes none for brokers. Here both ends of a new link tell each other their whole tables, then what the other's
@@ -28,6 +30,7 @@ from typing import Any
 
 from workbench.brokering.federation import homes, reports
 from workbench.brokering.federation.attributes import Notification, Subscription
+from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.covering import SIMPLE, announcement
 from workbench.brokering.federation.interests import Interest, Report, interests_of
 from workbench.brokering.federation.messages import (
@@ -56,9 +59,10 @@ from workbench.brokering.federation.messages import (
 )
 from workbench.brokering.federation.overlay import link
 from workbench.brokering.federation.state import Broker, Out
-from workbench.brokering.federation.tables import NONE, Routable
+from workbench.brokering.federation.tables import NONE, Routable, Table
 from workbench.errors import ScenarioError
 
+UNSEEN = (-1, 0)
 HEARD = 1000
 """how many numbers of one origin a cyclic broker keeps to know a duplicate"""
 
@@ -120,7 +124,8 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
         clients=broker.clients.changed_by({}, [source]),
         providers=broker.providers.changed_by({}, [source]),
         table=broker.table.forget(source),
-        recent=_without(broker.recent, source),
+        recent=broker.recent.changed_by({}, [source]),
+        composing=_without(broker.composing, source),
         arriving=_without(broker.arriving, source),
         departing=broker.departing - {source},
         resyncing=broker.resyncing - {source},
@@ -142,21 +147,32 @@ def _without(given: Mapping[Any, Any], *keys: Hashable) -> dict[Any, Any]:
 
 
 def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
-    """Equation 6, then 8."""
-    broker = replace(broker, table=broker.table.with_(message.subscriptions, source))
+    """Equation 6, then 8; of a composite event the parts are routed."""
+    events = [s for s in message.subscriptions if isinstance(s, Composite)]
+    new: list[Routable] = [s for s in message.subscriptions if not isinstance(s, Composite)]
+    if events:
+        new += [part for event in events for part in event.subscriptions]
+        begun = {**broker.composing.get(source, {}), **{event.name: (event, {}) for event in events}}
+        broker = replace(broker, composing={**broker.composing, source: begun})
+    broker = replace(broker, table=broker.table.with_(new, source))
     if broker.rules.cyclic:
-        broker = replace(broker, seen={**broker.seen, **{s.name: s.version for s in message.subscriptions}})
-    handed = _handed(broker, message.subscriptions, (), but=source)
-    broker, out = table_changed(broker, [s.name for s in message.subscriptions])
+        broker = replace(broker, seen={**broker.seen, **{s.name: s.version for s in new}})
+    handed = _handed(broker, new, (), but=source)
+    broker, out = table_changed(broker, [s.name for s in new])
     return broker, handed + out
 
 
 def _unsub(broker: Broker, source: Hashable, message: Unsub) -> tuple[Broker, Out]:
     """Equation 7, then 9."""
-    gone = [s for name, s in broker.table.of(source).items() if name in message.names]
-    broker = replace(broker, table=broker.table.without(message.names, source))
+    events = broker.composing.get(source, {})
+    names = {*message.names, *(s.name for n in message.names if n in events for s in events[n][0].subscriptions)}
+    if events:
+        left = _without(events, *message.names)
+        broker = replace(broker, composing={**_without(broker.composing, source), **({source: left} if left else {})})
+    gone = [s for name, s in broker.table.of(source).items() if name in names]
+    broker = replace(broker, table=broker.table.without([s.name for s in gone], source))
     handed = _handed(broker, (), gone, but=source)
-    broker, out = table_changed(broker, message.names)
+    broker, out = table_changed(broker, [s.name for s in gone])
     return broker, handed + out
 
 
@@ -167,19 +183,19 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         stay = {s.name for s in new}
         gone = tuple(s for name, s in broker.table.of(source).items() if name not in stay)
     table, seen, suppressed = broker.table, broker.seen, broker.suppressed
-    if broker.rules.cyclic and not message.sync:
-        fresh = tuple(s for s in new if s.version > seen.get(s.name, -1))
+    if broker.rules.cyclic:
+        fresh = tuple(s for s in new if s.version > seen.get(s.name, UNSEEN))
         suppressed += len(new) - len(fresh)
-        ended = tuple(s for s in gone if s.version >= seen.get(s.name, -1))
-        new, gone = fresh, tuple(s for s in ended if s.name in table.where)
+        ended = tuple(s for s in message.unsubscriptions if s.version >= seen.get(s.name, UNSEEN))
+        rerouted = [s.name for s in fresh if s.version[0] == seen.get(s.name, UNSEEN)[0]]
+        if message.sync:
+            table = table.without([s.name for s in gone], source)
+        new, gone = fresh, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
         seen = {**seen, **{s.name: s.version for s in (*new, *ended)}}
-        for s in (*new, *gone):
-            for destination in table.where.get(s.name, ()):
-                table = table.without([s.name], destination)
+        table = _nowhere(table, [s.name for s in (*new, *ended)])
+        before = before.changed_by({}, rerouted)  # whoever told it until now may be cut off: tell all again
     else:
         table = table.without([s.name for s in gone], source)
-    if broker.rules.cyclic and message.sync:
-        seen = {**seen, **{s.name: max(s.version, seen.get(s.name, -1)) for s in new}}
     broker = replace(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
     handed = _handed(broker, new, [s for s in gone if s.name not in broker.table.where])
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
@@ -204,6 +220,14 @@ def table_changed(broker: Broker, names: Iterable[Hashable]) -> tuple[Broker, Ou
             out.append(Envelope(broker.name, neighbour, update))
     broker = replace(broker, announced=announced)
     return reports.dropped(broker, [str(e.destination) for e in out]), out
+
+
+def _nowhere(table: Table, names: Iterable[Hashable]) -> Table:
+    """The table without these subscriptions, wherever they lead."""
+    for name in names:
+        for destination in table.where.get(name, ()):
+            table = table.without([name], destination)
+    return table
 
 
 def _handed(
@@ -233,7 +257,7 @@ def _handed(
 def _pub(broker: Broker, source: Hashable, message: Pub) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
         return _pub_report(broker, source, message.item)
-    broker = replace(broker, recent={**broker.recent, source: message.item})
+    broker = replace(broker, recent=broker.recent.changed_by({source: message.item}))
     return _routed(broker, source, message.item)
 
 
@@ -244,7 +268,10 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     after = interests_of(broker.world, report, before.values(), broker.rules.blur_m)
     changed = [n for n in {**before, **after} if before.get(n) is not after.get(n)]
     gone = [n for n in before if n not in after]
-    table = broker.table.without(gone, source).with_(after.values(), source)
+    table = broker.table.without(gone, source)
+    if broker.rules.cyclic:  # a client that came from elsewhere: the way there is the older one
+        table = _nowhere(table, [n for n in after if n not in before])
+    table = table.with_(after.values(), source)
     arriving = dict(broker.arriving)
     if source in arriving:
         arriving[source] = _without(arriving[source], *gone)
@@ -261,11 +288,11 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
 
 def _forward(broker: Broker, source: Hashable, message: Forward) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
-        return reports.received(broker, source, message.item)
-    return _routed(broker, source, message.item)
+        return reports.received(broker, source, message.item, message.hops)
+    return _routed(broker, source, message.item, message.hops)
 
 
-def _routed(broker: Broker, source: Hashable, item: Notification) -> tuple[Broker, Out]:
+def _routed(broker: Broker, source: Hashable, item: Notification, hops: int = 0) -> tuple[Broker, Out]:
     """To Γ_B(ν): notify local clients, forward to neighbours."""
     if broker.rules.cyclic:
         numbers = broker.heard.get(item.origin, ())
@@ -274,18 +301,39 @@ def _routed(broker: Broker, source: Hashable, item: Notification) -> tuple[Broke
         broker = replace(broker, heard={**broker.heard, item.origin: (*numbers, item.number)[-HEARD:]})
     destinations = broker.table.destinations(item, but=source)
     wasted = source in broker.neighbours and not destinations
-    out = [
-        Envelope(broker.name, d, Forward(item) if d in broker.neighbours else Notify(item))
-        for d in sorted(destinations, key=str)
-    ]
+    out: Out = []
+    for destination in sorted(destinations, key=str):
+        if destination in broker.neighbours:
+            out.append(Envelope(broker.name, destination, Forward(item, hops + 1)))
+            continue
+        told = [item]
+        if destination in broker.composing:
+            broker, told = _composed(broker, destination, item)
+        out += [Envelope(broker.name, destination, Notify(n, hops=hops)) for n in told]
+    if source in broker.neighbours and not destinations <= broker.neighbours:
+        broker = replace(broker, recent=broker.recent.changed_by({item.origin: item}))
     return replace(broker, false_forwards=broker.false_forwards + wasted) if wasted else broker, out
+
+
+def _composed(broker: Broker, client: Hashable, item: Notification) -> tuple[Broker, list[Notification]]:
+    """What a client with composite events is told of a notification: itself, and the events that it completes."""
+    events = dict(broker.composing[client])
+    parts = {s.name for event, _ in events.values() for s in event.subscriptions}
+    plain = any(name not in parts for name in broker.table.of(client).accepting(item))
+    told = [item] if plain else []
+    for name, (event, seen) in events.items():
+        seen, made = event.told(item, seen)
+        events[name] = (event, seen)
+        told += [made] if made is not None else []
+    return replace(broker, composing={**broker.composing, client: events}), told
 
 
 def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Out]:
     """The look-up service (II.C): who could satisfy it; or, from the cache, the latest that does (VIII)."""
     asked = message.subscription
     if message.ask == "value":
-        found: tuple[Any, ...] = tuple(n for n in broker.recent.values() if asked.accepts(n))
+        cached = (n for n in broker.recent.values() if n.published >= message.since)
+        found: tuple[Any, ...] = tuple(n for n in cached if asked.accepts(n))
     else:
         can = broker.providers.values() if isinstance(asked, Subscription) else ()
         found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]
@@ -304,6 +352,9 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
         departing=broker.departing - {client},
         arriving={**broker.arriving, client: message.believed},
     )
+    if message.log:
+        log = reports.joined(broker.logs.get(client, ()), message.log)
+        broker = replace(broker, logs={**broker.logs, client: log})
     if message.previous is None or message.previous == broker.name:
         return replace(broker, resyncing=broker.resyncing | {client}), []
     asked = Handover(client, broker.name, message.number)
@@ -462,11 +513,28 @@ def _links_heard(
     news = {way: times for way, times in states if times > broker.links.get(way, 0)}
     if not news:
         return broker, []
-    broker = replace(broker, links={**broker.links, **news})
+    broker, rerouted = _rerouted(replace(broker, links={**broker.links, **news}))
     if not broker.is_cut_off:
         broker = replace(broker, fresh={**dict.fromkeys(broker.clients, False), **broker.fresh})
     told = sorted(broker.neighbours - {str(source)})
-    return broker, [Envelope(broker.name, n, Links(tuple(news.items()))) for n in told]
+    return broker, [Envelope(broker.name, n, Links(tuple(news.items()))) for n in told] + rerouted
+
+
+def _rerouted(broker: Broker) -> tuple[Broker, Out]:
+    """Where there may be another way, local subscriptions are announced anew, and find it."""
+    if not broker.rules.cyclic:
+        return broker, []
+    changes, names = sum(broker.links.values()), []
+    for client in broker.clients:
+        held = broker.table.of(client)
+        again = [replace(s, version=(s.version[0], changes)) for s in held.values()]
+        broker = replace(
+            broker,
+            table=broker.table.with_(again, client),
+            seen={**broker.seen, **{s.name: s.version for s in again}},
+        )
+        names += list(held)
+    return table_changed(broker, names)
 
 
 def _links(broker: Broker, source: Hashable, message: Links) -> tuple[Broker, Out]:

@@ -1,4 +1,4 @@
-"""Context consumers and providers (A Federated Broker Architecture, II and III), and events made of several.
+"""Context consumers and providers at the brokers of an overlay (A Federated Broker Architecture, II, III and VIII).
 
 A provider (CxP) gathers readings and *infers* context from them, or combines what other providers publish; it is
 handed the subscriptions that it could satisfy and publishes only what one of them accepts (V): "a CxP provides context
@@ -6,8 +6,19 @@ data only further to a specific invocation or subscription" (II.B). A consumer (
 asynchronously, or asks the look-up service for a provider and queries that one, synchronously (II.A).
 `Exchange` runs both over the brokers of an overlay and counts what each way costs.
 
-A `Composite` is an event made of several notifications: a filter over several publications (IX asks for it). Its parts
-are routed as ordinary subscriptions; the home broker's side puts them together, and the consumer hears once.
+Links may be cut. A broker, on a device or in the infrastructure ("valid not only for mobile brokers", VIII), then
+follows its `Policy` with notifications for the other side, and with questions that only the other side may answer:
+
+* ``drop``: they are lost, and counted;
+* ``resend``: the answer is *unavailable*, "resend after t", and the client does so until it gets through;
+* ``queue``: they wait at the broker, at most ``length`` and none older than ``age``; what is given up is counted.
+
+Subscriptions need no policy: both ends tell each other their whole tables when the link is there again. A broker
+answers from what its clients published or were told lately, without invoking the provider.
+
+Departure: VIII says that a wait queue "induces a blocking behaviour". A queue that accepts and answers later blocks
+nobody; what it costs is age, so it has a length and an age. Resending costs more messages and the order: what is resent
+later overtakes what was told to wait longer.
 
 Departure: III has providers that "do not stop producing context if no CxCs are present", II.B ones that produce "only
 further to a specific invocation or subscription". Here a provider always infers, and publishes when it is asked.
@@ -15,17 +26,22 @@ further to a specific invocation or subscription". Here a provider always infers
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.brokering.federation.attributes import Expression, Notification, Subscription
-from workbench.brokering.federation.brokers import step
+import networkx as nx
+
+from workbench.brokering.federation.attributes import Notification, Subscription
+from workbench.brokering.federation.brokers import cut, forgotten, linked, step
+from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.counting import Counts
 from workbench.brokering.federation.messages import (
     Answer,
     Envelope,
+    Forward,
     Leave,
     LocalClient,
     Notify,
@@ -33,14 +49,38 @@ from workbench.brokering.federation.messages import (
     Query,
     Register,
     Sub,
+    Unavailable,
     Unsub,
+    size,
 )
-from workbench.brokering.federation.overlay import Overlay
-from workbench.brokering.federation.state import Broker, Rules
-from workbench.errors import UpdateError
+from workbench.brokering.federation.overlay import Link, Overlay, link
+from workbench.brokering.federation.state import Broker, Out, Rules
+from workbench.errors import ScenarioError, UpdateError, did_you_mean
 
 Reading = Mapping[str, Any]
 Inference = Callable[[Reading], Reading | None]
+
+
+POLICIES = ("drop", "resend", "queue")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What becomes of what is for the other side of a link while it is cut.
+
+    >>> Policy("que")
+    Traceback (most recent call last):
+    workbench.errors.ScenarioError: policy 'que'; did you mean 'queue'?
+    """
+
+    kind: str = "resend"
+    resend_after: float = 30.0
+    length: int = 100
+    age: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in POLICIES:
+            raise ScenarioError(f"policy {self.kind!r}; {did_you_mean(self.kind, POLICIES)}")
 
 
 @dataclass(frozen=True)
@@ -76,45 +116,21 @@ class Provider:
 
 
 @dataclass(frozen=True)
-class Composite:
-    """An event made of several: a notification for every part, within a time, in any order or in the given one.
+class Waiting:
+    """What could not be done, since when, and when its client tries again (never: it waits at the broker)."""
 
-    >>> from workbench.brokering.federation.attributes import attribute
-    >>> hot = Composite("fire", {"hot": attribute("heat") > 60, "smoke": attribute("smoke") == True}, within=10)
-    >>> seen, event = hot.told(Notification({"heat": 70}, "κ1", 1), at=0, seen={})
-    >>> seen, event = hot.told(Notification({"smoke": True}, "κ2", 1), at=4, seen=seen)
-    >>> event
-    ν1 of fire: hot=..., smoke=...
-    """
-
-    name: Hashable
-    parts: Mapping[str, Expression]
-    within: float
-    ordered: bool = False
-
-    @property
-    def subscriptions(self) -> tuple[Subscription, ...]:
-        """What is routed: one subscription for each part."""
-        return tuple(Subscription((self.name, label), part) for label, part in self.parts.items())
-
-    def told(
-        self, notification: Notification, at: float, seen: Mapping[str, tuple[float, Notification]]
-    ) -> tuple[dict[str, tuple[float, Notification]], Notification | None]:
-        """What has been seen of the parts after one more notification, and the event if that completes it."""
-        fresh = {label: (t, n) for label, (t, n) in seen.items() if at - t <= self.within}
-        labels = list(self.parts)
-        for label, part in self.parts.items():
-            before = labels[: labels.index(label)]
-            if part(notification) and (not self.ordered or all(b in fresh for b in before)):
-                fresh[label] = (at, notification)
-        if len(fresh) < len(self.parts):
-            return fresh, None
-        number = max(n.number for _, n in fresh.values())
-        return {}, Notification({label: n for label, (_, n) in fresh.items()}, self.name, number)
+    since: float
+    due: float
+    broker: str
+    client: Hashable
+    what: Envelope | Query
 
 
 class Exchange:
     """Consumers and providers at the brokers of an overlay; every message is counted, each takes a link's ``delay``.
+
+    ``policies``: of brokers, by name; the others answer *unavailable*. ``wireless``: the links whose messages are
+    counted as such, and the clients that talk to their broker over the air.
 
     >>> from workbench.brokering.federation.attributes import attribute
     >>> from workbench.brokering.federation.overlay import chain
@@ -126,39 +142,52 @@ class Exchange:
     [ν1 of gps: city='Turin']
     """
 
-    def __init__(self, overlay: Overlay, rules: Rules | None = None, delay: float = 1.0) -> None:
+    def __init__(
+        self,
+        overlay: Overlay,
+        rules: Rules | None = None,
+        delay: float = 1.0,
+        policies: Mapping[str, Policy] | None = None,
+        wireless: Iterable[Any] = (),
+    ) -> None:
         self.overlay = overlay
         made = replace(rules or Rules(), cyclic=overlay.cyclic)
         self.brokers = {b: Broker(b, frozenset(overlay.neighbours(b)), made) for b in overlay.brokers}
         self.delay = delay
+        self.policies = policies or {}
+        self.wireless = frozenset(wireless)
         self.now = 0.0
         self.home: dict[Hashable, str] = {}
         self.providers: dict[Hashable, Provider] = {}
+        self.sensors: dict[Hashable, Callable[[], Reading]] = {}
         self.numbers: dict[Hashable, int] = {}
-        self.composites: dict[Hashable, tuple[Composite, dict[str, Any]]] = {}
-        self.inbox: dict[Hashable, list[Notification]] = {}
+        self.inbox: dict[Hashable, list[Any]] = {}
         self.invoked: dict[Hashable, int] = {}
         self.away: dict[Hashable, list[Envelope]] = {}
+        self.down: set[Link] = set()
+        self.waiting: list[Waiting] = []
         self.counts = Counts()
 
     # -- the asynchronous way --------------------------------------------------------------------------------
 
-    def provide(self, provider: Provider, at: str) -> None:
-        """A provider registers its capabilities with a broker."""
+    def provide(
+        self,
+        provider: Provider,
+        at: str,
+        sensor: Callable[[], Reading] | None = None,
+        credentials: str = "",
+    ) -> None:
+        """A provider registers its endpoint and capabilities with a broker; invoked, it reads its ``sensor``."""
         self.providers[provider.name] = provider
         self.invoked[provider.name] = 0
-        endpoint = f"{at}/{provider.name}"
-        client = LocalClient(provider.name, endpoint, provider.capabilities)
+        if sensor is not None:
+            self.sensors[provider.name] = sensor
+        client = LocalClient(provider.name, f"{at}/{provider.name}", provider.capabilities, credentials)
         self._client(provider.name, at, Register(client))
 
-    def subscribe(self, consumer: Hashable, at: str, *subscriptions: Subscription) -> None:
+    def subscribe(self, consumer: Hashable, at: str, *subscriptions: Subscription | Composite) -> None:
         """A consumer subscribes with its broker; it need not know who provides."""
         self._client(consumer, at, Sub(subscriptions))
-
-    def compose(self, consumer: Hashable, at: str, composite: Composite) -> None:
-        """A consumer subscribes to an event made of several."""
-        self.composites[consumer] = (composite, {})
-        self._client(consumer, at, Sub(composite.subscriptions))
 
     def unsubscribe(self, consumer: Hashable, *names: Hashable) -> None:
         """A consumer takes subscriptions back."""
@@ -186,52 +215,165 @@ class Exchange:
 
     # -- the synchronous way ---------------------------------------------------------------------------------
 
-    def query(self, consumer: Hashable, subscription: Subscription, reading: Callable[[Hashable], Reading]) -> Any:
-        """Ask each broker's look-up service for a provider, nearest first, and query that one; the consumer waits.
+    def query(
+        self, consumer: Hashable, subscription: Subscription, fresh_for: float = 0.0, at: str | None = None
+    ) -> Any:
+        """Ask for the present value; the consumer waits. A notification, None, or `Unavailable`.
 
-        ``reading`` stands for the provider's sensors: invoking a provider makes it read and infer.
+        First what its broker knows, if that is not older than ``fresh_for``; then each broker's look-up service,
+        nearest first, and a provider that it names. What only brokers beyond a cut link may know, the policy decides.
+        ``at``: the broker of somebody who did nothing before.
         """
-        home = self.home[consumer]
-        for broker in sorted(self.overlay.brokers, key=lambda b: (self.overlay.hops(home, b), b)):
-            hops = self.overlay.hops(home, broker) + 1
-            _, out = step(self.brokers[broker], consumer, Query(subscription))
-            self._count(consumer, broker, Query(subscription), hops)
-            answer = out[0].message
-            assert isinstance(answer, Answer)
-            self._count(broker, consumer, answer, hops)
+        home = self.home.setdefault(consumer, at or min(self.brokers))
+        if fresh_for > 0:
+            (cached,) = self._ask(consumer, home, Query(subscription, "value", self.now - fresh_for), 1)
+            if cached.found:
+                return cached.found[-1]
+        whole = self.overlay.graph.copy()
+        whole.remove_edges_from(self.down)
+        reached = nx.single_source_shortest_path_length(whole, home)
+        for broker in sorted(reached, key=lambda b: (reached[b], b)):
+            hops = reached[broker] + 1
+            (answer,) = self._ask(consumer, broker, Query(subscription), hops)
             for name, _ in answer.found:
-                self.invoked[name] += 1
-                context = self.providers[name].infer(reading(name))
-                self._count(consumer, name, Query(subscription), hops + 1)
-                found = None if context is None else Notification(context, name, 0)
-                self._count(name, consumer, Answer(subscription.name, (found,)), hops + 1)
-                if found is not None and subscription.accepts(found):
+                found = self._invoke(consumer, name, subscription, hops + 1)
+                if found is not None:
                     return found
-        return None
+        if len(reached) == len(self.brokers):
+            return None
+        return self._held_up(home, consumer, Query(subscription), self.now)
+
+    def _ask(self, consumer: Hashable, broker: str, query: Query, hops: int) -> list[Answer]:
+        _, out = step(self.brokers[broker], consumer, query)
+        self._count(consumer, broker, query, hops)
+        for envelope in out:
+            self._count(broker, consumer, envelope.message, hops)
+        return [e.message for e in out if isinstance(e.message, Answer)]
+
+    def _invoke(self, consumer: Hashable, name: Hashable, asked: Subscription, hops: int) -> Notification | None:
+        """A provider reads and infers because it is asked to."""
+        if name not in self.sensors:
+            return None
+        self.invoked[name] += 1
+        context = self.providers[name].infer(self.sensors[name]())
+        self._count(consumer, name, Query(asked), hops)
+        found = None if context is None else Notification(context, name, 0, self.now)
+        self._count(name, consumer, Answer(asked.name, (found,)), hops)
+        return found if found is not None and asked.accepts(found) else None
 
     def _count(self, source: Hashable, destination: Hashable, message: Any, hops: int) -> None:
-        for _ in range(hops):
-            self.counts.sent(Envelope(source, destination, message), wireless=False)
+        self._sent(Envelope(source, destination, message))
+        for _ in range(hops - 1):
+            self._sent(Envelope(None, None, message))  # between brokers
         self.now += hops * self.delay
+
+    # -- links -----------------------------------------------------------------------------------------------
+
+    def cut(self, a: str, b: str) -> None:
+        """A link is cut: a device out of reach, or a failure between two brokers."""
+        if link(a, b) not in self.overlay.links:
+            raise UpdateError(f"there is no link between {a!r} and {b!r}")
+        self.down.add(link(a, b))
+        for one, other in ((a, b), (b, a)):
+            self.brokers[one], out = cut(self.brokers[one], other)
+            self._run(out)
+
+    def mend(self, a: str, b: str) -> None:
+        """A link is there again: its ends tell each other everything, then what waited goes through."""
+        self.down.discard(link(a, b))
+        for one, other in ((a, b), (b, a)):
+            self.brokers[one], out = linked(self.brokers[one], other)
+            self._run(out)
+        self._again([w for w in self.waiting if math.isinf(w.due)])
+
+    def relink(self, broker: str, old: str, new: str) -> None:
+        """A broker moves to another parent: a mobile one while its user travels."""
+        self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
+        self.down.discard(link(broker, old))
+        for one, other in ((old, broker), (broker, old)):
+            self.brokers[one], out = forgotten(self.brokers[one], other)
+            self._run(out)
+        self.waiting = [_moved(w, broker, old, new) for w in self.waiting]
+        self.mend(broker, new)
+
+    def advance(self, now: float) -> None:
+        """Let time pass; clients that were told to resend do so."""
+        while True:
+            due = min((w.due for w in self.waiting), default=math.inf)
+            if due > now:
+                break
+            self.now = max(self.now, due)
+            self._again([w for w in self.waiting if w.due <= due])
+        self.now = max(self.now, now)
+
+    def _again(self, tried: list[Waiting]) -> None:
+        self.waiting = [w for w in self.waiting if w not in tried]
+        for w in tried:
+            if math.isinf(w.due) and self.now - w.since > self.policies[w.broker].age:
+                self._lose(w.broker, "too old", w.what)
+            elif isinstance(w.what, Envelope):
+                if not math.isinf(w.due):
+                    self._sent(Envelope(w.client, w.broker, Pub(w.what.message.item)))
+                self._run([w.what], w.client, w.since)
+            else:
+                found = self.query(w.client, w.what.subscription)  # type: ignore[arg-type]
+                if isinstance(found, Notification):
+                    self.inbox.setdefault(w.client, []).append(found)
+
+    def _held_up(self, broker: str, client: Hashable, what: Envelope | Query, since: float) -> Unavailable | None:
+        """The way is cut: the broker's policy decides."""
+        policy = self.policies.get(broker, Policy())
+        if policy.kind == "drop":
+            self._lose(broker, "dropped", what)
+            return None
+        if policy.kind == "resend":
+            answer = Unavailable(policy.resend_after, what.message if isinstance(what, Envelope) else what)
+            self._sent(Envelope(broker, client, answer))
+            self.waiting.append(Waiting(since, self.now + policy.resend_after, broker, client, what))
+            return answer
+        mine = [w for w in self.waiting if w.broker == broker and math.isinf(w.due)]
+        if len(mine) >= policy.length:
+            self.waiting.remove(mine[0])
+            self._lose(broker, "queue full", mine[0].what)
+        self.waiting.append(Waiting(since, math.inf, broker, client, what))
+        return None
+
+    def _lose(self, broker: str, why: str, what: Envelope | Query) -> None:
+        lost = what if isinstance(what, Envelope) else Envelope(broker, broker, what)
+        self.counts.lost(self.now, broker, why, lost)
 
     # -- the network -----------------------------------------------------------------------------------------
 
     def _client(self, client: Hashable, at: str, message: Any) -> None:
         if at not in self.brokers:
-            raise UpdateError(f"there is no broker {at!r}")
+            raise UpdateError(f"there is no broker {at!r}; {did_you_mean(at, self.brokers)}")
         self.home[client] = at
-        waiting = deque([Envelope(client, at, message)])
+        self._run([Envelope(client, at, message)], client, self.now)
+
+    def _run(self, out: Out, client: Hashable = None, since: float | None = None) -> None:
+        """Pass messages on until nobody has any; ``client`` is whose request they follow from."""
+        waiting = deque(out)
         while waiting:
             envelope = waiting.popleft()
-            self.counts.sent(envelope, wireless=False)
-            if envelope.destination in self.brokers:
-                name = str(envelope.destination)
-                self.brokers[name], out = step(self.brokers[name], envelope.source, envelope.message)
-                waiting.extend(replace(e, hops=envelope.hops + 1) for e in out)
-            elif envelope.destination in self.away and isinstance(envelope.message, Notify):
-                self.away[envelope.destination].append(envelope)
+            source, destination = envelope.source, envelope.destination
+            if source in self.brokers and destination in self.brokers and link(source, destination) in self.down:  # type: ignore[arg-type]
+                if isinstance(envelope.message, Forward):
+                    self._held_up(str(source), client, envelope, self.now if since is None else since)
+                continue  # tables are told again when the link is
+            self._sent(envelope)
+            if destination in self.brokers:
+                name = str(destination)
+                self.brokers[name], sent = step(self.brokers[name], source, envelope.message)
+                waiting.extend(sent)
+            elif destination in self.away and isinstance(envelope.message, Notify):
+                self.away[destination].append(envelope)
             else:
                 self._told(envelope)
+
+    def _sent(self, envelope: Envelope) -> None:
+        a, b = envelope.source, envelope.destination
+        over_air = a in self.wireless or b in self.wireless or (a, b) in self.wireless or (b, a) in self.wireless
+        self.counts.sent(envelope, wireless=over_air)
 
     def _told(self, envelope: Envelope) -> None:
         client, message = envelope.destination, envelope.message
@@ -241,12 +383,14 @@ class Exchange:
             self.providers[client] = self.providers[client].handed((), message.names)
         elif isinstance(message, Notify):
             item = message.item
-            self.counts.delivered(self.now, envelope, envelope.hops, item.published - envelope.hops * self.delay)
-            if client in self.composites:
-                composite, seen = self.composites[client]
-                seen, event = composite.told(item, self.now, seen)
-                self.composites[client] = (composite, seen)
-                if event is None:
-                    return
-                item = event
+            # A link's delay each, from the provider to its broker, between brokers, and to the consumer.
+            caused = item.published - (message.hops + 2) * self.delay
+            self.counts.delivered(self.now, envelope, caused, size(Forward(item)))
             self.inbox.setdefault(client, []).append(item)
+
+
+def _moved(w: Waiting, broker: str, old: str, new: str) -> Waiting:
+    """What waits for a broker's old parent waits for its new one."""
+    if isinstance(w.what, Envelope) and (w.what.source, w.what.destination) == (broker, old):
+        return replace(w, what=replace(w.what, destination=new))
+    return w

@@ -1,6 +1,7 @@
 """Counting: every message, its hops and bytes, every delivery and its latency, every loss and its place.
 
-Latency is the time from what happened at its source until its consumer knew; hops are the links in between. A loss is
+Latency is the time from what happened at its source until its consumer knew; hops are the links in between. What a
+delivery took is a message over each of them and the last one to the consumer, and the bytes of all these. A loss is
 attributed to the link or the broker where it happened; nothing is lost without a row here.
 """
 
@@ -22,6 +23,7 @@ class Delivery(NamedTuple):
     t: float
     consumer: Hashable
     what: Any
+    messages: int
     hops: int
     bytes: int
     latency: float
@@ -67,10 +69,11 @@ class Counts:
         message = envelope.message
         self.losses.append(Loss(t, where, why, type(message).__name__, getattr(message, "item", None)))
 
-    def delivered(self, t: float, envelope: Envelope, hops: int, caused: float) -> None:
-        """One notification at its consumer."""
-        message = envelope.message
-        row = Delivery(t, envelope.destination, message.item, hops, size(message), t - caused, message.resync)
+    def delivered(self, t: float, envelope: Envelope, caused: float, carried: int) -> None:
+        """One notification at its consumer; ``carried`` bytes passed each link on the way to its broker."""
+        message, hops = envelope.message, envelope.message.hops
+        total = hops * carried + size(message)
+        row = Delivery(t, envelope.destination, message.item, hops + 1, hops, total, t - caused, message.resync)
         self.deliveries.append(row)
 
     @property

@@ -54,6 +54,7 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
     broker = replace(
         matched(broker, decided),
         fresh={},
+        news={},
         undecided=frozenset(undecided),
         resyncing=frozenset(c for c in broker.resyncing if c in broker.arriving),
         false_forwards=false_forwards,
@@ -212,8 +213,7 @@ def _told(
             called = naming(world.scenario.subscriptions)(subscription)
             message = Message(world.clock.shown(t), kind, called, contents)
             caused = _caused(broker, [subscription, *parties], t)
-            origins = tuple(_origin(broker, p) for p in ordered)
-            notify = Notify(message, resync, caused, origins, subscription, ordered)
+            notify = Notify(message, resync, caused, _hops(broker, ordered), subscription, ordered)
             out.append(Envelope(broker.name, subscription.client, notify))
     return out
 
@@ -223,12 +223,16 @@ def _caused(broker: Broker, parties: Iterable[Any], t: int) -> int:
     clients = [p.client for p in parties]
     if not any(c in broker.fresh for c in clients):
         return t
-    return max((broker.known[c].report.t for c in clients if c in broker.known), default=t)
+    at = {c: broker.known[c].report.t for c in clients if c in broker.known}
+    at |= {c: broker.news[c][0] for c in clients if c in broker.news}
+    return max(at.values(), default=t)
 
 
-def _origin(broker: Broker, publication: Any) -> str:
-    known = broker.known.get(publication.client)
-    return broker.name if known is None else known.report.origin
+def _hops(broker: Broker, publications: Iterable[Any]) -> int:
+    """How many links the news of these publications passed."""
+    clients = [p.client for p in publications]
+    passed = [broker.news[c][1] for c in clients if c in broker.news]
+    return max(passed + [broker.known[c].hops for c in clients if c in broker.known], default=0)
 
 
 def _content(broker: Broker, world: World, publication: Any) -> Content:

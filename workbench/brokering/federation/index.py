@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol
 
@@ -74,9 +75,9 @@ class Entries(Layered[K, Any]):
 
     __slots__ = ()
 
-    def accepting(self, item: Any) -> Iterator[K]:
-        """The keys of the entries that accept an item; one may come twice."""
-        offer = _Offer(item)
+    def accepting(self, item: Any, offer: Offer | None = None) -> Iterator[K]:
+        """The keys of the entries that accept an item; one may come twice. ``offer``: what it offers, if known."""
+        offer = offer or Offer(item)
         for key, entry in self._changed.items():
             if entry is not None and offer.meets(entry.needs()) and entry.accepts(item):
                 yield key
@@ -84,9 +85,9 @@ class Entries(Layered[K, Any]):
             if key not in self._changed and self._base[key].accepts(item):
                 yield key
 
-    def accept(self, item: Any) -> bool:
+    def accept(self, item: Any, offer: Offer | None = None) -> bool:
         """Whether one of the entries accepts an item."""
-        return next(self.accepting(item), NOTHING) is not NOTHING
+        return next(self.accepting(item, offer), NOTHING) is not NOTHING
 
     def unplaced(self) -> Iterator[Any]:
         """The entries that name no need, and those that are not in the index yet."""
@@ -100,7 +101,7 @@ class Entries(Layered[K, Any]):
         return self._shared[0]  # type: ignore[no-any-return]
 
 
-class _Offer:
+class Offer:
     """What an item offers, found out once."""
 
     __slots__ = ("_boxes", "item", "offered")
@@ -138,22 +139,23 @@ class Index(Generic[K]):
     def __init__(self, held: Mapping[K, Asking]) -> None:
         self.always: list[K] = []
         """who can name no need"""
-        boxes: dict[tuple[str | None, tuple[str, ...]], dict[Any, list[tuple[Box, K]]]] = {}
+        boxes: dict[tuple[str | None, tuple[str, ...]], dict[Any, list[tuple[Box, K]]]]
+        boxes = defaultdict(lambda: defaultdict(list))
         for key, entry in held.items():
             needs = entry.needs()
             if needs is None:
                 self.always.append(key)
                 continue
-            for need in needs:
-                group = boxes.setdefault((need.name, need.dimensions), {})
-                for value in need.values if need.name is not None else (NOTHING,):
-                    group.setdefault(value, []).append((need.box, key))
+            for name, values, dimensions, box in needs:
+                group = boxes[name, dimensions]
+                for value in values if name is not None else (NOTHING,):
+                    group[value].append((box, key))
         self.groups = {
             which: {value: _Grid(which[1], members) for value, members in group.items()}
             for which, group in boxes.items()
         }
 
-    def candidates(self, item: _Offer) -> Iterator[K]:
+    def candidates(self, item: Offer) -> Iterator[K]:
         """The keys of all that may accept an item."""
         yield from self.always
         for (name, dimensions), group in self.groups.items():
@@ -171,13 +173,16 @@ class _Grid:
     def __init__(self, dimensions: tuple[str, ...], members: list[tuple[Box, Any]]) -> None:
         self.members = members
         self.wide: list[int] = []
-        self.cells: dict[tuple[int, ...], list[int]] = {}
+        self.cells: dict[tuple[int, ...], tuple[int, int]] = {}
+        """where in ``inside`` the members of each cell stand"""
+        self.inside: list[int] = []
         self.above: list[tuple[float, int]] = []
         self.below: list[tuple[float, int]] = []
         self.sizes: list[float] = []
         if not dimensions:
             return
-        boxes = np.array([box for box, _ in members])
+        flat = np.fromiter((end for box, _ in members for interval in box for end in interval), float)
+        boxes = flat.reshape(len(members), len(dimensions), 2)
         bounded = np.isfinite(boxes).all(axis=(1, 2))
         for i in np.flatnonzero(~bounded).tolist():
             (low, high), *more = members[i][0]
@@ -212,8 +217,14 @@ class _Grid:
         columns = [first[box, 0] + nth % across[box, 0]]
         if dimensions == 2:
             columns.append(first[box, 1] + nth // across[box, 0])
-        for cell, i in zip(zip(*(c.tolist() for c in columns), strict=True), which[box].tolist(), strict=True):
-            self.cells.setdefault(cell, []).append(i)
+        order = np.lexsort(columns)
+        self.inside = which[box[order]].tolist()
+        columns = [column[order] for column in columns]
+        new = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
+        starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else order
+        ends = [*starts[1:].tolist(), len(order)]
+        cells = zip(*(column[starts].tolist() for column in columns), strict=True)
+        self.cells = dict(zip(cells, zip(starts.tolist(), ends, strict=True), strict=True)) if len(order) else {}
 
     def _cells(self, box: Box) -> list[tuple[int, ...]] | None:
         """The cells that a box meets; None where they are too many."""
@@ -229,26 +240,35 @@ class _Grid:
             return None
         return [(i,) for i in spans[0]] if len(spans) == 1 else [(i, j) for i in spans[0] for j in spans[1]]
 
-    def meeting(self, asked: Iterable[Box] | None) -> Iterator[Any]:
+    def meeting(self, asked: list[Box] | None) -> Iterator[Any]:
         """The members whose box meets one of those asked for; all of them, if it may be any."""
-        found: Iterable[int] = range(len(self.members))
-        if asked is not None:
-            found = self._found(list(asked))
-        return (self.members[i][1] for i in found)
-
-    def _found(self, asked: list[Box]) -> Iterable[int]:
-        found: dict[int, None] = {}
+        members = self.members
+        if asked is None:
+            yield from (key for _, key in members)
+            return
         for box in asked:
-            cells = self._cells(box) if self.cells else []
-            candidates: Iterable[int] = range(len(self.members))
-            if cells is not None:
-                candidates = [*self.wide, *(i for cell in cells for i in self.cells.get(cell, ()))]
-                if len(box) == 1:
-                    candidates += [i for _, i in self.above[: bisect_right(self.above, box[0][1], key=_first)]]
-                    candidates += [i for _, i in self.below[bisect_left(self.below, box[0][0], key=_first) :]]
-            for i in candidates:
-                if _meet(self.members[i][0], box):
-                    found[i] = None
+            # One after the other: who only wants to know whether there is one stops at the first.
+            if len(box) == 2:
+                (left, right), (low, high) = box
+                for i in self._near(box):
+                    ((west, east), (south, north)), key = members[i]
+                    if left <= east and west <= right and low <= north and south <= high:
+                        yield key
+            else:
+                yield from (members[i][1] for i in self._near(box) if _meet(members[i][0], box))
+
+    def _near(self, box: Box) -> Iterable[int]:
+        """The members that may meet a box; one may come twice."""
+        cells = self._cells(box) if self.cells else []
+        if cells is None:
+            return range(len(self.members))
+        found = list(self.wide)
+        for cell in cells:
+            start, end = self.cells.get(cell, (0, 0))
+            found += self.inside[start:end]
+        if len(box) == 1:
+            found += [i for _, i in self.above[: bisect_right(self.above, box[0][1], key=_first)]]
+            found += [i for _, i in self.below[bisect_left(self.below, box[0][0], key=_first) :]]
         return found
 
 

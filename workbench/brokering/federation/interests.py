@@ -119,11 +119,12 @@ class World:
         >>> World.of(scenario()).remembers
         False
         """
+        rows = {p.table for p in scenario.populations}
         for population in scenario.populations:
-            if population.profiles:
+            if population.profiles in rows:
                 raise ScenarioError(
-                    f"{population.name!r} joins profiles {population.profiles!r}; a federation does not join profiles: "
-                    "put their columns into the rows"
+                    f"{population.name!r} joins profiles {population.profiles!r}, which are clients of their own; in a "
+                    "federation a profile is on its owner's device"
                 )
         remembers = looks_back or any(back_in_time(p.filter) for p in scenario.populations)
         made = clock or Clock(tick=scenario.tick)
@@ -188,16 +189,16 @@ class Interest:
     blur_m: float
     world: World
     client: Client | None = None
-    version: int = 0
+    version: tuple[int, int] = (0, 0)
 
     @staticmethod
     def of(
-        world: World, party: Party, own: Regions, filter: Filter, blur_m: float = 0.0, version: int = 0
+        world: World, party: Party, own: Regions, filter: Filter, blur_m: float = 0.0, number: int = 0
     ) -> Interest:
         """The interest of a subscription whose own regions are these."""
         population = world.scenario.population(party.population)
         followed = thirds(world.scenario, population, filter) | world.thirds_of_publications
-        return Interest(party, tuple(own.items()), filter, followed, blur_m, world, party.client, version)
+        return Interest(party, tuple(own.items()), filter, followed, blur_m, world, party.client, (number, 0))
 
     # -- routing ---------------------------------------------------------------------------------------
 
@@ -405,7 +406,7 @@ class Interest:
         names = frozenset(
             n for name in (self.name, other.name) for n in (name if isinstance(name, frozenset) else (name,))
         )
-        return replace(self, name=names, own=own, blur_m=blur_m, client=None, version=0)
+        return replace(self, name=names, own=own, blur_m=blur_m, client=None, version=(0, 0))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interest) and self._key == other._key

@@ -21,11 +21,13 @@ The size of a message is the length of its written form in bytes, once for every
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.brokering.federation.attributes import Notification
+from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.interests import Report
 from workbench.brokering.federation.tables import Routable
 
@@ -61,7 +63,7 @@ class Pub:
 
 @dataclass(frozen=True)
 class Sub:
-    subscriptions: tuple[Routable, ...]
+    subscriptions: tuple[Routable | Composite, ...]
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ class Notify:
     resync: bool = False
     caused: float = 0.0
     """when that happened which is told of"""
-    origins: tuple[str, ...] = ()
-    """the brokers of the publications that are told of"""
+    hops: int = field(default=0, compare=False)
+    """links between the broker of what is told of and the consumer's: of the farthest, if it is several"""
     subscription: Any = None
     publications: tuple[Any, ...] = ()
 
@@ -90,6 +92,8 @@ class Notify:
 @dataclass(frozen=True)
 class Forward:
     item: Item
+    hops: int = field(default=1, compare=False, repr=False)
+    """the links passed since its origin, this one counted"""
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,8 @@ class Query:
     subscription: Routable
     ask: str = "providers"
     """``providers``: the look-up service, for their endpoints; ``value``: the latest notification itself"""
+    since: float = -math.inf
+    """of values: published no earlier"""
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,8 @@ class Attach:
     believed: Mapping[Any, Any] = field(default_factory=dict)
     number: int = 0
     """of the client's next report: what an earlier home knows of it is older"""
+    log: tuple[Report, ...] = ()
+    """the client's own past, where filters look back and no broker may know it"""
 
 
 @dataclass(frozen=True)
@@ -202,16 +210,17 @@ class Envelope:
     destination: Hashable
     message: Any
     to: str | None = None
-    hops: int = field(default=0, compare=False)
 
     def __repr__(self) -> str:
         return f"{self.source} → {self.destination}: {self.message}"
 
 
 def size(message: Any) -> int:
-    """Bytes of a message as written.
+    """Bytes of a message as written; of a report, what the client is like is written too.
 
     >>> size(Leave())
     7
     """
-    return len(repr(message).encode())
+    item = getattr(message, "item", None)
+    said = repr(item.state.values) if isinstance(item, Report) and item.state else ""
+    return len((repr(message) + said).encode())

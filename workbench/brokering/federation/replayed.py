@@ -53,14 +53,18 @@ def federated(
     federation = Federation(
         scenario, overlay, rules=rules, delay=delay, congestion=congestion, clock=data.clock, metric=data.metric
     )
+    profiles = {p.profiles for p in scenario.populations}
     for t in sorted(updates):
         if until is not None and t > until:
             break
         for change in updates[t]:
+            at = data.clock.shown(t)
+            if change.client.table in profiles:
+                federation.change(change, t=at)
+                continue
             place = change.values.get("position")
             device = federation.devices.get(change.client)
             home = _home(federation, change.client.id, device.home if device else None, place, homes, keep_m)
-            at = data.clock.shown(t)
             if device is not None and mobility and homes is None and home != device.home:
                 federation.attach(change.client, home, t=at)
             federation.change(change, at=home, t=at)

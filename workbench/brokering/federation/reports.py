@@ -25,20 +25,21 @@ from workbench.brokering.federation.tables import NONE, Named, Routable
 from workbench.model.pubsub import PUBLICATION
 
 
-def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
+def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) -> tuple[Broker, Out]:
     """A report from a neighbour, or from a local client."""
     client = report.client
     before = broker.known.get(client)
+    broker = replace(broker, news={**broker.news, client: (report.t, hops)})
     if report.state is None:
         stale = before is None or before.report.number > report.number or before.came != source
         return (broker, []) if stale else retract(broker, [client])
     if before is not None and before.report.number >= report.number:
-        return _heard_again(broker, source, before, report)
+        return _heard_again(broker, source, before, report, hops)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
     publishes = any(_is_publication(broker, name) for name in report.state.instances)
     broker = replace(
         broker,
-        known=broker.known.changed_by({client: Known(report, source)}),
+        known=broker.known.changed_by({client: Known(report, source, hops)}),
         publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
         unconfirmed=waiting,
     )
@@ -56,15 +57,20 @@ def received(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
     return (broker if local else dropped(broker, [str(source)], only=client)), fetch + out
 
 
-def _heard_again(broker: Broker, source: Hashable, before: Known, report: Report) -> tuple[Broker, Out]:
+def _heard_again(
+    broker: Broker, source: Hashable, before: Known, report: Report, hops: int
+) -> tuple[Broker, Out]:
     """Nothing new: a neighbour confirms after a repair, or it came another way."""
     waiting = any(report.client in clients for clients in broker.unconfirmed.values())
     if (waiting or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
-        known = broker.known.changed_by({report.client: Known(report, source)})
+        known = broker.known.changed_by({report.client: Known(report, source, hops)})
         fresh = {**broker.fresh, report.client: False}
-        broker = replace(broker, unconfirmed=left, known=known, fresh=fresh)
-        return _resumed(broker, source, report) if before.suspended else (broker, [])
+        broker, fetch = _logged(replace(broker, unconfirmed=left, known=known, fresh=fresh), source, report)
+        if not before.suspended:
+            return broker, fetch
+        broker, out = _resumed(broker, source, report)
+        return broker, fetch + out
     return replace(broker, suppressed=broker.suppressed + 1), []
 
 
@@ -77,7 +83,7 @@ def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
         wanted = broker.table.of(neighbour).accept(report)
         if neighbour != source and (wanted or report.client in before):
             told[neighbour] = {**before, report.client: report}
-            out.append(Envelope(broker.name, neighbour, Forward(report)))
+            out.append(_forwarded(broker, neighbour, report))
     return replace(broker, told=told), out
 
 
@@ -92,7 +98,11 @@ def _tell(
     waits = suspended and before is not None
     if not waits and not wanted.accept(report) and not (before is not None and wanted.accept(before)):
         return told, []
-    return {**told, report.client: report}, [Envelope(broker.name, neighbour, Forward(report))]
+    return {**told, report.client: report}, [_forwarded(broker, neighbour, report)]
+
+
+def _forwarded(broker: Broker, neighbour: str, report: Report) -> Envelope:
+    return Envelope(broker.name, neighbour, Forward(report, broker.known[report.client].hops + 1))
 
 
 def retell(
@@ -113,7 +123,7 @@ def retell(
         if last is not None and last.number == report.number and before.accept(report):
             continue
         if added.accept(report) or (last is not None and added.accept(last)):
-            out.append(Envelope(broker.name, neighbour, Forward(report)))
+            out.append(_forwarded(broker, neighbour, report))
             told[client] = report
     return (replace(broker, told={**broker.told, neighbour: told}) if out else broker), out
 
@@ -159,12 +169,12 @@ def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
     out: Out = []
     gone, told, fresh = list(clients), dict(broker.told), dict(broker.fresh)
     for client in gone:
-        last = broker.known[client].report
+        last, hops = broker.known[client].report, broker.known[client].hops
         fresh[client] = False
         for neighbour in sorted(told):
             if client in told[neighbour]:
                 told[neighbour] = {c: r for c, r in told[neighbour].items() if c != client}
-                out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None))))
+                out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None), hops + 1)))
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
     return replace(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
 

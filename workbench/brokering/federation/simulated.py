@@ -16,11 +16,16 @@ What is promised:
    order, and when all is quiet M is a single broker's.
 3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it, when
    something is repaired, when it attaches elsewhere, or when its home can decide again; after repair M is a single
-   broker's (where filters do not look back, since a broker that dies takes its memory along); every message lost is
-   counted, with the link or broker where it was lost.
+   broker's; every message lost is counted, with the link or broker where it was lost. A client keeps its own reports
+   where filters look back, so that no broker takes its past along. With delays too, what is told comes late, and
+   promise 2 is what remains of the order.
 4. Routing tables hold nothing for clients that left.
 
-What a client did before it left the system is not remembered for those who come after it.
+In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
+parties. What a client did before it left the system is not remembered for those who come after it.
+
+Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
+cycles by chance, with joins, leaves, moves, delays and failures, beside a single broker.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ from workbench.brokering.federation import brokers, homes
 from workbench.brokering.federation.brokers import step
 from workbench.brokering.federation.counting import Counts
 from workbench.brokering.federation.interests import Report, World, back_in_time, thirds
-from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub
+from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
 from workbench.brokering.federation.overlay import Link, Overlay, link
 from workbench.brokering.federation.state import Broker, Out, Rules
 from workbench.errors import ScenarioError, UpdateError, did_you_mean
@@ -67,6 +72,8 @@ class Device:
     connected: bool = True
     believed: dict[Party, dict[Party, int]] = field(default_factory=dict)
     attachments: int = 0
+    log: list[Report] = field(default_factory=list)
+    """all its reports, where filters look back: a broker that dies takes no client's past along"""
     zombies: set[str] = field(default_factory=set)
     """brokers that could not be told that the client is elsewhere now"""
 
@@ -128,6 +135,9 @@ class Federation:
         self.env = simpy.Environment()
         self.brokers = {b: self._broker(b) for b in overlay.brokers}
         self.devices: dict[Client, Device] = {}
+        self.profiles: dict[Client, State] = {}
+        """rows of profiles; each is on the devices of its id, and goes out with what they report"""
+        self._profiled: dict[Client, Change] = {}
         self.counts = Counts()
         self.down: set[Link] = set()
         self.repairs: list[int] = []
@@ -136,6 +146,8 @@ class Federation:
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Link] = Counter()
         self._taken: Counter[tuple[str, int]] = Counter()
+        self._written: dict[Client, int] = {}
+        """bytes of the latest report of each client"""
         self._log: list[tuple[Any, str, Any, Any]] = []
 
     def _broker(self, name: str) -> Broker:
@@ -174,9 +186,21 @@ class Federation:
             cells = {**cells, "position": position}
         self.change(self._change(self.device(client).client, cells), t=t)
 
+    def profile(self, table: str, id: Any, *, t: Any = None, **cells: Any) -> None:
+        """Change the row of a table of profiles, on its owner's device."""
+        known = {p.profiles for p in self.world.scenario.populations if p.profiles}
+        if table not in known:
+            raise UpdateError(f"no population joins profiles {table!r}; {did_you_mean(table, known)}")
+        self.change(self._change(Client(table, id), cells), t=t)
+
     def change(self, change: Change, *, at: str | None = None, t: Any = None) -> None:
         """What an instant brings to a client, at its device; published when the instant is closed."""
         self._instant(t)
+        if any(change.client.table == p.profiles for p in self.world.scenario.populations):
+            self._profiled[change.client] = merged(self._profiled.get(change.client), change, {})
+            if t is None:
+                self._close_until(self._open or 0)
+            return
         device = self.devices.get(change.client)
         if device is None:
             if at is None:
@@ -232,7 +256,9 @@ class Federation:
             for s in names
             if self.world.scenario.population(s.population).role == SUBSCRIPTION
         }
-        self._enter(Envelope(device.client, device.home, Attach(device.client, previous, believed, device.number + 1)))
+        past = tuple(device.log) if previous is None else ()
+        hello = Attach(device.client, previous, believed, device.number + 1, past)
+        self._enter(Envelope(device.client, device.home, hello))
         if previous is None:
             self._settle_later(device)
 
@@ -358,6 +384,7 @@ class Federation:
                 device.home, device.connected = None, False
             device.zombies.discard(broker)
         for neighbour in self.overlay.neighbours(broker):
+            self._epoch[link(neighbour, broker)] += 1
             self._cut(neighbour, broker)
 
     def repair_broker(self, broker: str, *, t: Any = None) -> None:
@@ -511,13 +538,17 @@ class Federation:
     def _tick(self, t: int) -> None:
         """One instant: devices publish, the network runs, homes decide."""
         self._wait_for(t)
-        changed = [d for d in self.devices.values() if d.staged is not None]
         if self._open == t:
             self._open = None
-            for device in changed:
-                assert device.staged is not None
-                change, device.staged = device.staged, None
-                self._apply(device, change, t)
+            rewritten, self._profiled = self._profiled, {}
+            for client, change in rewritten.items():
+                before = self.profiles[client].values if client in self.profiles else {}
+                self.profiles[client] = State({**before, **change.values}, {})
+            for device in list(self.devices.values()):
+                joined = [Change(c) for c in self._profiles_of(device) if c in rewritten]
+                staged, device.staged = device.staged, None
+                if staged is not None or (joined and device.state is not None):
+                    self._apply(device, staged or joined[0], t)
         for device in self.devices.values():
             over = tuple(name for name, end in device.expiry.items() if end == t)
             if over:
@@ -545,8 +576,10 @@ class Federation:
     # -- devices -----------------------------------------------------------------------------------------------
 
     def _apply(self, device: Device, change: Change, t: int) -> None:
-        states = {t - 1: {device.client: device.state}} if device.state is not None else {}
-        history = History.of(self.world.scenario, states)
+        states = {c: self.profiles[c] for c in self._profiles_of(device) if c in self.profiles}
+        if device.state is not None:
+            states[device.client] = device.state
+        history = History.of(self.world.scenario, {t - 1: states} if states else {})
         history.apply(t, [change])
         device.state = history.at(t)[device.client]
         device.ever = device.ever | frozenset(device.state.instances)
@@ -562,13 +595,21 @@ class Federation:
                 device.believed.pop(Party(name, device.client), None)
         self._publish(device, t)
 
+    def _profiles_of(self, device: Device) -> list[Client]:
+        """The rows of profiles that a device's own rows are joined with."""
+        joined = {p.profiles: None for p in self.world.scenario.populations if p.table == device.client.table}
+        return [Client(table, device.client.id) for table in joined if table]
+
     def _publish(self, device: Device, t: int) -> None:
         if device.state is None:
             return
         device.number += 1
         origin = device.home or ""
         report = Report(device.client, device.number, t, device.state, origin, device.ever)
+        if self.world.remembers:
+            device.log.append(report)
         envelope = Envelope(device.client, origin, Pub(report))
+        self._written[device.client] = size(envelope.message)
         if device.home is None or not device.connected:
             self.counts.lost(self.env.now, f"{device.client}", "not attached", envelope)
             return
@@ -593,12 +634,9 @@ class Federation:
             elif not self.world.scenario.population(publication.population).transient:
                 pairs[publication] = 0
             self._log.append((told.t, told.kind, content.publication, told.subscription))
-        hops = max((self._way(o, str(envelope.source)) for o in message.origins), default=0)
         now = max(self.env.now, self.world.clock.ticks(told.t))
-        self.counts.delivered(now, envelope, hops, message.caused)
-
-    def _way(self, a: str, b: str) -> int:
-        return self.overlay.hops(a, b) if self.overlay.next_hop(a, b) is not None else 0
+        carried = sum(self._written.get(p.client, 0) for p in message.publications)
+        self.counts.delivered(now, envelope, message.caused, carried)
 
     # -- the network ---------------------------------------------------------------------------------------------
 

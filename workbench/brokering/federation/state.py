@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from workbench.brokering.federation.attributes import Notification
+from workbench.brokering.federation.composites import Composite, Seen
 from workbench.brokering.federation.covering import ROUTING, SIMPLE
 from workbench.brokering.federation.interests import Report, World
 from workbench.brokering.federation.layers import Layered
@@ -50,6 +51,8 @@ class Known:
 
     report: Report
     came: Hashable
+    hops: int = 0
+    """the links it passed on its way here"""
     suspended: bool = False
     """whether the way to it is broken: it may have changed, so no pair of it is decided"""
 
@@ -72,12 +75,14 @@ class Broker:
     table: Table = field(default_factory=Table)
     announced: Mapping[str, Named] = field(default_factory=dict)
     """what each neighbour has been told of the table"""
-    seen: Mapping[Hashable, int] = field(default_factory=dict)
+    seen: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
     """in a cyclic overlay: the newest version of each subscription"""
     heard: Mapping[Hashable, tuple[int, ...]] = field(default_factory=dict)
     """in a cyclic overlay: the latest numbers of each origin"""
-    recent: Mapping[Hashable, Notification] = field(default_factory=dict)
-    """the latest notification of each local provider: the cache of VIII"""
+    recent: Layered[Hashable, Notification] = field(default_factory=Layered)
+    """the latest notification of each origin that a local client published or was told: the cache of VIII"""
+    composing: Mapping[Hashable, Mapping[Hashable, tuple[Composite, Seen]]] = field(default_factory=dict)
+    """the composite events of local clients, by name, and what has been seen of their parts"""
     known: Layered[Hashable, Known] = field(default_factory=Layered)
     publishing: Layered[Hashable, bool] = field(default_factory=Layered)
     """the clients known here that publish"""
@@ -102,6 +107,8 @@ class Broker:
     unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
     fresh: Mapping[Hashable, bool] = field(default_factory=dict)
     """clients that something new is known of, and whether it came in vain if nothing here matches"""
+    news: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
+    """of the same clients: when it happened, and how many links it passed"""
     false_forwards: int = 0
     suppressed: int = 0
 

@@ -34,7 +34,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from workbench.brokering.federation.index import Entries, Need
+from workbench.brokering.federation.index import Entries, Need, Offer
 from workbench.brokering.federation.layers import Layered
 
 
@@ -45,7 +45,8 @@ class Routable(Protocol):
     def name(self) -> Hashable: ...
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> tuple[int, int]:
+        """Its sequence at its origin: what it says, and how often ways have changed since it was said (`brokers`)."""
 
     def accepts(self, item: object) -> bool:
         """Whether an item may concern it: never False where it does."""
@@ -130,16 +131,18 @@ class Table:
         """T^D, by name."""
         return self.by_destination.get(destination, NONE)
 
-    def destinations(self, item: object, but: Hashable = None) -> set[Hashable]:
+    def destinations(self, item: Any, but: Hashable = None) -> set[Hashable]:
         """Γ_B(ν), the source left out."""
-        found = {destination for destination, _ in self.together.accepting(item)}
-        found |= {d for d in self.many if d != but and self.of(d).accept(item)}
+        offer = Offer(item)
+        found = {destination for destination, _ in self.together.accepting(item, offer)}
+        found |= {d for d in self.many if d != but and self.of(d).accept(item, offer)}
         return found - {but}
 
-    def wants(self, item: object, but: Hashable) -> bool:
+    def wants(self, item: Any, but: Hashable) -> bool:
         """Whether a destination but this one wants an item: whether Γ_B(ν) is not empty."""
-        return any(d != but and self.of(d).accept(item) for d in self.many) or any(
-            d != but for d, _ in self.together.accepting(item)
+        offer = Offer(item)
+        return any(d != but and self.of(d).accept(item, offer) for d in self.many) or any(
+            d != but for d, _ in self.together.accepting(item, offer)
         )
 
     def accepting(self, item: object, but: Collection[Hashable]) -> Iterator[tuple[Hashable, Hashable]]:
