@@ -236,6 +236,8 @@ class Machine(RuleBasedStateMachine):
             return
         for party in [p for p in self.parties() if p.client == client]:
             self.single.remove(party.population, id, t=t)
+        if not self.federation.devices[client].connected:
+            self.resyncs.add(t)  # what ended while it was out of reach is told now
         self.federation.leave(client, t=t)
         self.left.add(client)
         self.both_advance(t)

@@ -15,7 +15,8 @@ What is promised:
 2. With any delays: no pair is told twice without the opposite in between, reports of one client are taken in their
    order, and when all is quiet M is a single broker's.
 3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it, when
-   something is repaired, when it attaches elsewhere, or when its home can decide again; after repair M is a single
+   something is repaired, when somebody who was out of reach attaches or leaves, or when a home can decide again; after
+   repair M is a single
    broker's; every message lost is counted, with the link or broker where it was lost. A client keeps its own reports
    where filters look back, so that no broker takes its past along. With delays too, what is told comes late, and
    promise 2 is what remains of the order.
