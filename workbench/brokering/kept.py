@@ -1,4 +1,4 @@
-"""What caches keep, and for how long: the rules that the mobile broker's and TIP's share.
+"""What caches keep, and for how long: the rules that a broker's and TIP's share.
 
 What was stored longer ago than an age counts as missing; where there is too much, the longest stored goes first. (A
 Federated Broker Architecture, VIII; TIP 3, 3.2.) Here: two pure functions over a mapping, with the instant at which a

@@ -33,7 +33,7 @@ class _Told:
 
     name: Any
     of: Any
-    version: int = 0
+    version: tuple[int, int] = (0, 0)
 
     def accepts(self, item: Any) -> bool:
         return not isinstance(self.of, Subscription) or self.of.accepts(*item)

@@ -60,9 +60,12 @@ from workbench.brokering.federation.messages import (
 from workbench.brokering.federation.overlay import link
 from workbench.brokering.federation.state import Broker, Out
 from workbench.brokering.federation.tables import NONE, Routable, Table
+from workbench.brokering.kept import crowded_out, fresh
 from workbench.errors import ScenarioError
 
 UNSEEN = (-1, 0)
+RECENT = 10_000
+"""of how many origins a broker keeps the latest notification"""
 HEARD = 1000
 """how many numbers of one origin a cyclic broker keeps to know a duplicate"""
 
@@ -184,13 +187,13 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         gone = tuple(s for name, s in broker.table.of(source).items() if name not in stay)
     table, seen, suppressed = broker.table, broker.seen, broker.suppressed
     if broker.rules.cyclic:
-        fresh = tuple(s for s in new if s.version > seen.get(s.name, UNSEEN))
-        suppressed += len(new) - len(fresh)
+        newer = tuple(s for s in new if s.version > seen.get(s.name, UNSEEN))
+        suppressed += len(new) - len(newer)
         ended = tuple(s for s in message.unsubscriptions if s.version >= seen.get(s.name, UNSEEN))
-        rerouted = [s.name for s in fresh if s.version[0] == seen.get(s.name, UNSEEN)[0]]
+        rerouted = [s.name for s in newer if s.version[0] == seen.get(s.name, UNSEEN)[0]]
         if message.sync:
             table = table.without([s.name for s in gone], source)
-        new, gone = fresh, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
+        new, gone = newer, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
         seen = {**seen, **{s.name: s.version for s in (*new, *ended)}}
         table = _nowhere(table, [s.name for s in (*new, *ended)])
         before = before.changed_by({}, rerouted)  # whoever told it until now may be cut off: tell all again
@@ -257,8 +260,20 @@ def _handed(
 def _pub(broker: Broker, source: Hashable, message: Pub) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
         return _pub_report(broker, source, message.item)
-    broker = replace(broker, recent=broker.recent.changed_by({source: message.item}))
+    broker = _keeping(broker, source, message.item)
     return _routed(broker, source, message.item)
+
+
+def _keeping(broker: Broker, origin: Hashable, item: Notification) -> Broker:
+    """With the latest of an origin in the cache, which is bounded: the longest stored go first, some at a time."""
+    recent = broker.recent.changed_by({origin: item})
+    if len(recent) > RECENT:
+        recent = recent.changed_by({}, crowded_out(recent, RECENT // 2, _published))
+    return replace(broker, recent=recent)
+
+
+def _published(item: Notification) -> float:
+    return item.published
 
 
 def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
@@ -311,7 +326,7 @@ def _routed(broker: Broker, source: Hashable, item: Notification, hops: int = 0)
             broker, told = _composed(broker, destination, item)
         out += [Envelope(broker.name, destination, Notify(n, hops=hops)) for n in told]
     if source in broker.neighbours and not destinations <= broker.neighbours:
-        broker = replace(broker, recent=broker.recent.changed_by({item.origin: item}))
+        broker = _keeping(broker, item.origin, item)
     return replace(broker, false_forwards=broker.false_forwards + wasted) if wasted else broker, out
 
 
@@ -332,8 +347,8 @@ def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Ou
     """The look-up service (II.C): who could satisfy it; or, from the cache, the latest that does (VIII)."""
     asked = message.subscription
     if message.ask == "value":
-        cached = (n for n in broker.recent.values() if n.published >= message.since)
-        found: tuple[Any, ...] = tuple(n for n in cached if asked.accepts(n))
+        cached = fresh(broker.recent, message.now, message.age, _published)
+        found: tuple[Any, ...] = tuple(n for n in cached.values() if asked.accepts(n))
     else:
         can = broker.providers.values() if isinstance(asked, Subscription) else ()
         found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]

@@ -226,7 +226,7 @@ class Exchange:
         """
         home = self.home.setdefault(consumer, at or min(self.brokers))
         if fresh_for > 0:
-            (cached,) = self._ask(consumer, home, Query(subscription, "value", self.now - fresh_for), 1)
+            (cached,) = self._ask(consumer, home, Query(subscription, "value", self.now, fresh_for), 1)
             if cached.found:
                 return cached.found[-1]
         whole = self.overlay.graph.copy()

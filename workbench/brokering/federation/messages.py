@@ -147,8 +147,9 @@ class Query:
     subscription: Routable
     ask: str = "providers"
     """``providers``: the look-up service, for their endpoints; ``value``: the latest notification itself"""
-    since: float = -math.inf
-    """of values: published no earlier"""
+    now: float = 0.0
+    age: float = math.inf
+    """of values: published no longer ago than that"""
 
 
 @dataclass(frozen=True)
