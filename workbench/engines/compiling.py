@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -39,8 +40,11 @@ def folder() -> Path:
     for choice in filter(None, choices):
         place = Path(choice) / "numba" / _digest()
         try:
+            fresh = not place.exists()
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
+                if fresh:
+                    print(f"workbench: kernels are compiled, once on this machine, into {choice}", file=sys.stderr)
                 return place
         except OSError:
             continue
