@@ -244,7 +244,7 @@ def _silent(scenario: Scenario, timelines: pd.DataFrame) -> pd.Series:
     silent = [p.name for p in scenario.publications if p.transient]
     if len(scenario.publications) == 1:
         return pd.Series(bool(silent), index=timelines.index)
-    return timelines["publication"].astype(str).str.partition("/")[0].isin(silent)
+    return timelines["publication"].astype(str).str.split("/", n=1).str[0].isin(silent)
 
 
 def _said(counts: Mapping[str, Any]) -> pa.RecordBatch:
