@@ -14,7 +14,7 @@ import pytest
 from tests.conformance.faults import FAULTS, Fault
 from tests.conformance.pool import Judged, shared
 
-pytestmark = pytest.mark.xdist_group("faults")  # asked for in one process
+pytestmark = [pytest.mark.xdist_group("faults"), pytest.mark.timeout(900)]  # asked for in one process, judged there
 ROOT = Path(__file__).resolve().parents[2]
 
 
