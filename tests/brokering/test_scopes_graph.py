@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brokering.scope_worlds import graphs
@@ -187,6 +187,7 @@ SCOPES = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_a_graph_written_as_toml_is_read_as_it_was(data: st.DataObject) -> None:
     made = data.draw(graphs(EDGES))

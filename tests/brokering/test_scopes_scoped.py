@@ -64,7 +64,7 @@ def outcomes(made: Scenario, timelines: pd.DataFrame) -> list[Outcome]:
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=60)
 @given(st.data())
 def test_engines_deliver_what_the_definition_says(data: st.DataObject) -> None:
     edges = data.draw(st.sampled_from([rich_edges, filtered_edges, plain_edges]))
