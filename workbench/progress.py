@@ -14,6 +14,14 @@ from contextlib import contextmanager
 PATIENCE_S = 1.0
 
 
+def watched() -> bool:
+    """Whether somebody looks on."""
+    from rich.console import Console
+
+    said = {"0": False, "1": True}.get(os.environ.get("WORKBENCH_PROGRESS", ""))
+    return Console(stderr=True).is_terminal if said is None else said
+
+
 @contextmanager
 def progress(what: str, total: float | None = None, unit: str = "") -> Iterator[Callable[[float], None]]:
     """A function to call with each further amount of work done, out of a total where there is one.
@@ -25,10 +33,10 @@ def progress(what: str, total: float | None = None, unit: str = "") -> Iterator[
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    if not {"0": False, "1": True}.get(os.environ.get("WORKBENCH_PROGRESS", ""), console.is_terminal):
+    if not watched():
         yield lambda amount: None
         return
+    console = Console(stderr=True)
     amount = "{task.completed:,.0f}" + (" of {task.total:,.0f}" if total is not None else "") + f" {unit}"
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(amount), TimeElapsedColumn())
     shown = Progress(*columns, console=console, transient=True)

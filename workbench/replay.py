@@ -222,7 +222,7 @@ def replay(
     began = time.perf_counter()
     run = _on_spark if engine == "spark" else _in_process
     timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
-    plan = str(counts.pop("plan", None) or _plan(engine, made))
+    plan = str(counts.pop("plan", None) or "every pair at every instant, as the definitions say")
     metrics = {
         "scenario": made.name,
         "parameters": dict(made.parameters),
@@ -235,9 +235,10 @@ def replay(
 
 def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:
     """From files to timelines without a table in between, where the scenario and the data allow it."""
-    from workbench.engines import direct, nearest
+    from workbench.engines import crossed, direct, nearest
 
-    found = direct.run(scenario, fixes, places, zone, until) or nearest.run(scenario, fixes, places, zone, until)
+    ways = (direct.run, nearest.run, crossed.run)
+    found = next((made for way in ways if (made := way(scenario, fixes, places, zone, until)) is not None), None)
     if found is None:
         return None
     notifications = tables.notifications_frame(found.timelines)
@@ -279,22 +280,20 @@ def _straight(scenario: Scenario) -> str:
     return f"{sides}: fix by fix from the files, by a grid over the places for {asked!r}"
 
 
-def _plan(engine: str, scenario: Scenario) -> str:
-    """The plan of an engine that has none of its own."""
-    if engine == "reference":
-        return "every pair at every instant, as the definitions say"
-    from workbench.engines import spark
+def _prepared(scenario: Scenario, head: Any, places: Any, zone: str | None) -> Any:
+    """What tasks replay their fixes against, without a table in between; None where there is no such way."""
+    from workbench.engines import crossed, direct, nearest
 
-    together = spark.entangled(scenario)
-    return f"one task, because {together}" if together else "a task for each bucket of mobiles, as on the local engine"
+    ways = (direct.prepared, nearest.prepared, crossed.prepared)
+    return next((made for way in ways if (made := way(scenario, head, places, zone)) is not None), None)
 
 
 def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
-    from workbench.engines import direct, local, spark
+    from workbench.engines import local, spark
 
     source = _for_spark(fixes)
     outcome = spark.run(
-        scenario, source, places, zone=zone, until=until, evaluate=local.run, direct=direct.run
+        scenario, source, places, zone=zone, until=until, evaluate=local.run, prepare=_prepared
     )
     counts = dict(outcome.counts)
     matches, unmatches = counts.pop("timelines"), counts.pop("unmatches")
@@ -302,7 +301,7 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
     def inputs(mobiles: Sequence[Any] | None) -> tables.Inputs:
         return tables.inputs(scenario, spark.rows_of(source, mobiles), places, zone)
 
-    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches)}
+    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": outcome.plan}
     return outcome.timelines, outcome.notifications, metrics, inputs
 
 
@@ -326,7 +325,7 @@ def _for_spark(fixes: Any) -> Any:
         if layout.is_ingested(path):
             return [[str(file)] for file in layout.open_fixes(path).files]
         if path.is_dir() or path.suffix == ".parquet":
-            return spark.table_at(path)
+            return spark.raw(path, layout.bucket_of)
     elif spark.is_table(fixes):
         return fixes
     return spark.sharded(tables.load(fixes, "fixes"), layout.bucket_of)

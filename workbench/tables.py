@@ -86,7 +86,7 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
         named = getattr(source, "active_geometry_name", None)
         if named not in (None, "geometry") and "geometry" not in source.columns:
             source = source.rename_geometry("geometry")
-        return _with_crs(pd.DataFrame(source), getattr(source, "crs", None))
+        return _with_crs(pd.DataFrame(source), getattr(source, "crs", None) or source.attrs.get("crs"))
     if isinstance(source, str | Path):
         return _load_path(Path(source), name)
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -199,9 +199,13 @@ def _with_crs(frame: pd.DataFrame, crs: Any) -> pd.DataFrame:
 def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:
     """A table checked and in normal form; every fault of it in one error.
 
+    What has been read already is given back.
+
     >>> read({"mobile": [7, 7], "t": [1, 1], "x": [0.0, 0.0], "y": [0.0, 0.0]}, "fixes").counts
     {'rows_in': 2, 'rows_collapsed': 1, 'rows_set_aside': 0}
     """
+    if isinstance(source, Rows):
+        return source
     frame = load(source, table).reset_index(drop=True)
     crs = frame.attrs.get("crs")
     repeated = sorted(set(map(str, frame.columns[frame.columns.duplicated()])))
@@ -219,7 +223,7 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
     if frame["id"].dtype in ("uint64", "UInt64"):  # which no engine has; the largest stay what they are as text
         frame["id"] = frame["id"].astype("int64" if frame["id"].max() < 2**63 else str)
     rows_in = len(frame)
-    frame, aside = _one_row_per_instant(frame)
+    frame, aside = one_row_per_instant(frame)
     counts = {
         "rows_in": rows_in,
         "rows_collapsed": rows_in - len(frame) - aside,
@@ -243,7 +247,7 @@ def _times(
     if "t" not in frame.columns:
         if table == "fixes":
             faults.append(f"fixes have no column 't'; {did_you_mean('t', map(str, frame.columns))}")
-        frame["t"] = pd.Series([pd.NA] * len(frame), dtype="Int64")
+        frame["t"] = pd.Series(pd.NA, index=frame.index, dtype="Int64")
         return None
     column = frame["t"]
     if column.isna().any() and table == "fixes":
@@ -340,14 +344,15 @@ def _positions(frame: pd.DataFrame, table: str, faults: list[str]) -> tuple[str 
 
 def _operations(frame: pd.DataFrame, table: str, faults: list[str]) -> None:
     if "op" not in frame.columns:
-        frame["op"] = pd.Series([None] * len(frame), dtype=object)
+        frame["op"] = np.full(len(frame), None, dtype=object)
         return
     frame["op"] = frame["op"].astype(object).where(frame["op"].notna(), None)
     wrong = sorted({str(op) for op in frame["op"] if op is not None and op not in OPERATIONS})
     faults += [f"{table}: op {op!r} is unknown; {did_you_mean(op, OPERATIONS)}" for op in wrong]
 
 
-def _one_row_per_instant(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def one_row_per_instant(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Rows merged that are of one (id, t), in the order of t, and how many had to be set aside."""
     repeated = frame.duplicated(["id", "t"], keep=False)
     if not repeated.any():
         return frame.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), 0

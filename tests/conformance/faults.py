@@ -121,7 +121,7 @@ FAULTS = [
     ),
     Fault(
         "only one choice of a region tried",
-        "local:_accepted", "for view in views:", "for view in views[:1]:", ("within", "overlap", "comparison"),
+        "local:accepted", "for view in views:", "for view in views[:1]:", ("within", "overlap", "comparison"),
     ),
     Fault(
         "a null cell forgets what was said before",
@@ -129,11 +129,11 @@ FAULTS = [
     ),
     Fault(
         "what begins with the last instant is lost",
-        "local:_lines", "kept = tau <= until", "kept = tau < until", ("within", "overlap"),
+        "local:lines_of", "kept = tau <= until", "kept = tau < until", ("within", "overlap"),
     ),
     Fault(
         "a removed publication told as an unmatch",
-        "local:_lines", "ended[over & gone] = 1", "ended[over & gone] = 0", ("within", "overlap"),
+        "local:lines_of", "ended[over & gone] = 1", "ended[over & gone] = 0", ("within", "overlap"),
     ),
     Fault(
         "third parties seen through walls",

@@ -17,12 +17,14 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench import tables
@@ -346,8 +348,9 @@ class Unusual(Exception):
 class Instants:
     """How many instants there were, and the last one."""
 
-    def __init__(self, until: int) -> None:
-        self.until = until
+    def __init__(self, until: int | None) -> None:
+        self.given = until
+        self.until: int = np.iinfo(np.int64).max if until is None else until
         self.last = np.iinfo(np.int64).min
         self.seen: list[np.ndarray] = []
 
@@ -357,6 +360,11 @@ class Instants:
             return
         self.seen.append(pd.unique(t) if np.any(t[1:] < t[:-1]) else t[np.append(True, t[1:] > t[:-1])])
         self.last = max(self.last, int(self.seen[-1].max()))
+
+    @property
+    def end(self) -> int:
+        """Where a replay ends."""
+        return self.last if self.given is None else self.given
 
     def count(self) -> int:
         return len(pd.unique(np.concatenate(self.seen))) if self.seen else 0
@@ -403,13 +411,22 @@ class Fixes:
 
     files: list[pq.ParquetFile]
     coordinates: tuple[str, str]
-    text: bool
+    coded: bool
+    """whether mobiles are numbered here: text, or numbers that lie far apart"""
     ids: list[Any] = field(default_factory=list)
-    """of mobiles that are text, by their numbers here"""
+    """of mobiles that are numbered here, by their numbers"""
     known: dict[Any, int] = field(default_factory=dict)
     base: int = 0
     mobiles: int = 0
-    """how many numbers of mobiles there are from the base on, where they are numbers"""
+    """how many numbers of mobiles there are from the base on, where they keep their own"""
+
+    @property
+    def names(self) -> np.ndarray:
+        """The mobiles by number."""
+        if not self.coded:
+            return np.arange(self.mobiles) + self.base
+        whole = self.ids and isinstance(self.ids[0], int)
+        return np.array(self.ids, dtype=np.int64 if whole else object)
 
     def batches(self) -> Iterator[Batch]:
         """All row groups, the next one read while one is looked at."""
@@ -419,6 +436,19 @@ class Fixes:
             for n in range(len(groups)):
                 ahead += [reader.submit(self._read, *group) for group in groups[n + 1 : n + 2]]
                 yield self._arrays(ahead.pop(0).result())
+
+    def across(self) -> list[float]:
+        """The ends of the first coordinate, from the files' statistics where they have them."""
+        name, ends = self.coordinates[0], []
+        for file in self.files:
+            place = file.schema_arrow.names.index(name)
+            for n in range(file.metadata.num_row_groups):
+                known = file.metadata.row_group(n).column(place).statistics
+                if known is not None and known.has_min_max:
+                    ends += [known.min, known.max]
+                else:
+                    ends += _ends(file.read_row_group(n, columns=[name]))
+        return ends
 
     def _read(self, file: pq.ParquetFile, group: int) -> pa.Table:
         try:
@@ -432,7 +462,7 @@ class Fixes:
         if any(column.null_count for column in columns):
             raise Unusual
         t = columns[1].cast(pa.int64())
-        mobile = self._coded(columns[0]) if self.text else columns[0].to_numpy()
+        mobile = self._coded(columns[0]) if self.coded else columns[0].to_numpy()
         return Batch(mobile.astype(np.int64, copy=False), t.to_numpy(), *(c.to_numpy() for c in columns[2:]))
 
     def _coded(self, column: pa.ChunkedArray) -> np.ndarray:
@@ -460,30 +490,13 @@ def _parquet(fixes: Any) -> Fixes | None:
         if not names:
             return None
         schema = pq.read_schema(names[0])
-        text = schema.field("mobile").type in (pa.string(), pa.large_string()) if "mobile" in schema.names else False
+        text = "mobile" in schema.names and _is_text(schema.field("mobile").type)
         files = [pq.ParquetFile(name, read_dictionary=["mobile"] if text else None) for name in names]
     except (OSError, ValueError, KeyError):
         return None
-    return _checked(files, schema, text)
-
-
-def _checked(files: list[pq.ParquetFile], schema: pa.Schema, text: bool) -> Fixes | None:
     plain = [f.schema.to_arrow_schema().remove_metadata() for f in files]
-    if any(not found.equals(plain[0]) for found in plain):
-        return None
-    present = [names for names in tables.COORDINATES.values() if set(names) <= set(schema.names)]
-    if len(present) != 1 or {"op", "z", "geometry"} & set(schema.names) or not {"mobile", "t"} <= set(schema.names):
-        return None
-    t = schema.field("t").type
-    stamps = pa.types.is_timestamp(t) and t.tz is not None
-    if not (stamps or (pa.types.is_signed_integer(t))):
-        return None
-    if any(schema.field(name).type != pa.float64() for name in present[0]):
-        return None
-    found = Fixes(files, present[0], text)
-    if text:
-        return found
-    if not pa.types.is_signed_integer(schema.field("mobile").type):
+    coordinates = _coordinates(schema)
+    if coordinates is None or any(not found.equals(plain[0]) for found in plain):
         return None
     column = schema.names.index("mobile")
     ends = [
@@ -491,49 +504,205 @@ def _checked(files: list[pq.ParquetFile], schema: pa.Schema, text: bool) -> Fixe
         for file in files
         for n in range(file.metadata.num_row_groups)
     ]
-    if not ends or any(e is None or not e.has_min_max for e in ends):
-        return None
-    found.base = min(e.min for e in ends)
-    mobiles = max(e.max for e in ends) - found.base + 1
-    if mobiles > MOST_MOBILES:
-        return None
-    found.mobiles = mobiles
+    if text or not ends or any(e is None or not e.has_min_max for e in ends):
+        return Fixes(files, coordinates, coded=True)
+    return _numbered(Fixes(files, coordinates, coded=False), min(e.min for e in ends), max(e.max for e in ends))
+
+
+def _numbered(found: Fixes, low: int, high: int) -> Fixes:
+    """Mobiles keep their numbers, unless these are too far apart for a table of all of them."""
+    found.base, found.mobiles = low, high - low + 1
+    found.coded = found.mobiles > MOST_MOBILES
     return found
 
 
-class Outcome(NamedTuple):
-    """What a direct replay gives: the table, what was counted, the clock and metric, and where it ended."""
+class Gathered(Fixes):
+    """Fixes that are in memory already."""
 
-    timelines: pd.DataFrame
+    def __init__(self, tables_: list[pa.Table], coordinates: tuple[str, str], coded: bool) -> None:
+        super().__init__([], coordinates, coded)
+        self.tables = tables_
+
+    def batches(self) -> Iterator[Batch]:
+        return (self._arrays(table) for table in self.tables)
+
+    def across(self) -> list[float]:
+        return [end for table in self.tables for end in _ends(table.select([self.coordinates[0]]))]
+
+
+def gathered(given: list[pa.Table]) -> Fixes | None:
+    """Fixes in memory as a source for a direct replay; None where their columns are not what they should be."""
+    given = [table for table in given if table.num_rows]
+    coordinates = _coordinates(given[0].schema) if given else None
+    if coordinates is None or any(not table.schema.equals(given[0].schema) for table in given):
+        return None
+    text = _is_text(given[0].schema.field("mobile").type)
+    if text or any(table["mobile"].null_count for table in given):
+        return Gathered(given, coordinates, coded=True)
+    ends = [pc.min_max(table["mobile"]).as_py() for table in given]
+    return _numbered(
+        Gathered(given, coordinates, coded=False), min(e["min"] for e in ends), max(e["max"] for e in ends)
+    )
+
+
+def _ends(table: pa.Table) -> list[float]:
+    found = pc.min_max(table.column(0)).as_py()
+    return [found["min"] or 0.0, found["max"] or 0.0]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string()) or pa.types.is_dictionary(kind)
+
+
+def _coordinates(schema: pa.Schema) -> tuple[str, str] | None:
+    """The names of the coordinates, where all columns are of the usual types."""
+    present = [names for names in tables.COORDINATES.values() if set(names) <= set(schema.names)]
+    if len(present) != 1 or {"op", "z", "geometry"} & set(schema.names) or not {"mobile", "t"} <= set(schema.names):
+        return None
+    t, mobile = schema.field("t").type, schema.field("mobile").type
+    if not (pa.types.is_signed_integer(t) or (pa.types.is_timestamp(t) and t.tz is not None)):
+        return None
+    if not (pa.types.is_signed_integer(mobile) or _is_text(mobile)):
+        return None
+    return present[0] if all(schema.field(name).type == pa.float64() for name in present[0]) else None
+
+
+class Lines(NamedTuple):
+    """Timelines in no order: numbers of publications and subscriptions, instants, why they ended; who is who."""
+
+    publication: np.ndarray
+    subscription: np.ndarray
+    tau: np.ndarray
+    pi: np.ndarray
+    ended: np.ndarray
+    """0 for unmatch, -1 where it goes on"""
+    publications: np.ndarray
+    subscriptions: np.ndarray
+
+    @staticmethod
+    def of(ended: np.ndarray, running: np.ndarray, role: str, stream: Stream, mobiles: np.ndarray) -> Lines:
+        """From rows of (place, mobile, tau, pi) that have ended or go on; ``role`` is that of the places."""
+        rows = np.concatenate([ended, running])
+        place, mobile, tau, pi = (np.ascontiguousarray(column) for column in rows.T)
+        ids = stream.ids
+        if len(ids) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+            ids = ids.astype(np.int64)
+        why = np.repeat([0, -1], [len(ended), len(running)])
+        if role == PUBLICATION:
+            return Lines(place, mobile, tau, pi, why, ids, mobiles)
+        return Lines(mobile, place, tau, pi, why, mobiles, ids)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a direct replay gives: timelines, what was counted, the clock and metric, and where it ended."""
+
+    lines: Lines
     counts: dict[str, int]
     data: tables.Inputs
     until: int
     fixes: int
     """how many were read"""
 
+    @cached_property
+    def timelines(self) -> pd.DataFrame:
+        """The declared table, in the declared order."""
+        return table_of(list(self.lines[:5]), *self.lines[5:], self.data.clock)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places prepared once, so that any part of the fixes can be replayed against them."""
+
+    data: tables.Inputs
+    """the places, and a fix for its columns"""
+    stream: Stream
+
+    def replay(self, given: Any, until: int | None, threads: int) -> Outcome | None:
+        """The timelines of a Parquet file, or of Arrow tables; None where they ask for the general way."""
+        source = given if isinstance(given, Fixes) else gathered(given) if isinstance(given, list) else _parquet(given)
+        if source is None:
+            return None
+        try:
+            return self.replayed(source, until, threads)
+        except Unusual:
+            return None
+
+    def replayed(self, source: Fixes, until: int | None, threads: int) -> Outcome:
+        """The timelines of some fixes."""
+        raise NotImplementedError
+
+
+class Lookout(NamedTuple):
+    """Places in a grid, for those who come within their reach."""
+
+    column: Positions
+    totals: np.ndarray
+    bounds: np.ndarray
+    grid: Grid
+    geodesic: bool
+
+
+def lookout(column: Positions, reach: float, metric: str) -> Lookout | None:
+    """A grid over places; None where one has no position, or there is none."""
+    if not len(column.present) or not column.present.all() or (column.shapes.kind == kernels.ANYWHERE).any():
+        return None
+    totals = reach + (0.0 + column.shapes.radius)
+    bounds = np.array([haversine_bound(total) for total in totals])
+    return Lookout(column, totals, bounds, grid_of(column, totals, reach, metric), metric == WGS84)
+
+
+@dataclass(frozen=True)
+class Prepared(Places):
+    """Places in a grid, where being within their reach is all that is asked."""
+
+    shape: Shape
+    lookout: Lookout
+
+    def replayed(self, source: Fixes, until: int | None, threads: int) -> Outcome:
+        met = crossed(source, [self.lookout], until, threads)
+        lines = Lines.of(*met.crossings[0], self.shape.staying.role, self.stream, source.names)
+        return Outcome(lines, counted(self.data, met.rows, met.instants), self.data, met.instants.end, met.rows)
+
+
+def prepared(scenario: Scenario, head: Any, places: Any, zone: str | None) -> Prepared | None:
+    """What a direct replay needs to know but for the fixes, of which one row will do; None for the general way."""
+    shape = shape_of(scenario)
+    if shape is None:
+        return None
+    data = tables.inputs(scenario, head, places, zone)
+    still = data.tables["places"]
+    if still.frame["t"].notna().any() or still.frame["op"].notna().any():
+        return None
+    stream = streams(data, data.instants[1]).by_name[shape.staying.name]
+    columns = stream.regions[shape.region].columns
+    column = next(iter(columns.values()), None)
+    if len(columns) != 1 or not isinstance(column, Positions):
+        return None
+    made = lookout(column, shape.reach, data.metric)
+    return None if made is None else Prepared(data, stream, shape, made)
+
 
 def run(
     scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None
 ) -> Outcome | None:
     """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
-    shape, source = shape_of(scenario), _parquet(fixes)
-    if shape is None or source is None:
+    source = None if shape_of(scenario) is None else _parquet(fixes)
+    head = None if source is None else head_of(source)
+    made = None if head is None else prepared(scenario, head, places, zone)
+    if source is None or made is None:
         return None
+    return made.replay(source, None if until is None else made.data.clock.ticks(until), cores())
+
+
+def cores() -> int:
+    return max(1, min(8, os.cpu_count() or 1))
+
+
+def head_of(source: Fixes) -> pd.DataFrame | None:
+    """The first fix; None where there is none."""
     head = source.files[0].read_row_group(0).slice(0, 1) if source.files[0].metadata.num_row_groups else None
-    if head is None or not len(head):
-        return None
-    data = tables.inputs(scenario, _plain(head), places, zone)
-    still = data.tables["places"]
-    if still.frame["t"].notna().any() or still.frame["op"].notna().any():
-        return None
-    stream = streams(data, data.instants[1]).by_name[shape.staying.name]
-    column = _column(stream, shape)
-    if column is None:
-        return None
-    try:
-        return _replayed(shape, source, data, stream, column, None if until is None else data.clock.ticks(until))
-    except Unusual:
-        return None
+    return None if head is None or not len(head) else _plain(head)
 
 
 def _plain(head: pa.Table) -> pd.DataFrame:
@@ -542,54 +711,69 @@ def _plain(head: pa.Table) -> pd.DataFrame:
     return frame.astype({"mobile": object}) if isinstance(frame["mobile"].dtype, pd.CategoricalDtype) else frame
 
 
-def _column(stream: Stream, shape: Shape) -> Positions | None:
-    """The places' shapes; None where one has none."""
-    columns = stream.regions[shape.region].columns
-    column = next(iter(columns.values()), None)
-    if len(columns) != 1 or not isinstance(column, Positions) or not len(column.present):
-        return None
-    if not column.present.all() or (column.shapes.kind == kernels.ANYWHERE).any():
-        return None
-    return column
+class Crossed(NamedTuple):
+    """What fixes did to lookouts: of each (place, mobile, tau, pi) that have ended, and those that go on."""
+
+    crossings: list[tuple[np.ndarray, np.ndarray]]
+    first: np.ndarray
+    """the first instant of each mobile"""
+    rows: int
+    instants: Instants
 
 
-def _replayed(
-    shape: Shape, source: Fixes, data: tables.Inputs, stream: Stream, column: Positions, until: int | None
-) -> Outcome:
-    totals = shape.reach + (0.0 + column.shapes.radius)
-    geodesic = data.metric == WGS84
-    grid = grid_of(column, totals, shape.reach, data.metric)
-    bounds = np.array([haversine_bound(total) for total in totals])
-    inside = Inside.of(1024 if source.text else source.mobiles)
-    shares = max(1, min(8, os.cpu_count() or 1))
-    ended, rows, instants = [], 0, Instants(np.iinfo(np.int64).max if until is None else until)
-    with ThreadPoolExecutor(shares) as pool:
+@compiled
+def _firsts(mobile, t, base, first):  # type: ignore[no-untyped-def]
+    for i in range(len(t)):
+        m = mobile[i] - base
+        if t[i] < first[m]:
+            first[m] = t[i]
+
+
+def crossed(source: Fixes, lookouts: list[Lookout], until: int | None, threads: int) -> Crossed:
+    """All fixes past all lookouts."""
+    size = 1024 if source.coded else source.mobiles
+    inside = [Inside.of(size) for _ in lookouts]
+    first = np.full(size, np.iinfo(np.int64).max)
+    ended = [[np.empty((0, 4), np.int64)] for _ in lookouts]
+    rows, instants = 0, Instants(until)
+    with ThreadPoolExecutor(threads) as pool:
         for batch in source.batches():
             if not len(batch.t):
                 continue
-            if source.text and len(source.ids) > len(inside.held):
-                inside = inside.grown(2 * len(source.ids))
-            places = (grid, column.shapes, totals, bounds, geodesic)
+            if source.coded and len(source.ids) > len(first):
+                inside = [one.grown(2 * len(source.ids)) for one in inside]
+                first = np.append(first, np.full(2 * len(source.ids) - len(first), np.iinfo(np.int64).max))
             fixes: tuple[Any, ...] = (*batch, source.base, instants.until)
-            jobs = [pool.submit(_share, (*fixes, share, shares, *places, *inside)) for share in range(shares)]
+            jobs = [
+                (n, pool.submit(_share, (*fixes, share, threads, *_arguments(lookouts[n]), *inside[n])))
+                for n in range(len(lookouts))
+                for share in range(threads)
+            ]
+            _firsts(batch.mobile, batch.t, source.base, first)
             instants.add(batch.t)
             rows += len(batch.t)
-            for job in jobs:
+            for n, job in jobs:
                 state, lines = job.result()
                 if state != GOOD:
                     raise Unusual
-                ended.append(lines)
-    names = np.array(source.ids, dtype=object) if source.text else np.arange(len(inside.held)) + source.base
-    done = np.concatenate([np.empty((0, 4), np.int64), *ended])
-    timelines = _table(done, _running(inside), shape, stream, names, data)
+                ended[n].append(lines)
+    crossings_ = [(np.concatenate(done), _running(held)) for done, held in zip(ended, inside, strict=True)]
+    return Crossed(crossings_, first, rows, instants)
+
+
+def _arguments(place: Lookout) -> tuple[Any, ...]:
+    return place.grid, place.column.shapes, place.totals, place.bounds, place.geodesic
+
+
+def counted(data: tables.Inputs, rows: int, instants: Instants) -> dict[str, int]:
+    """What was counted of fixes and places."""
     still = data.tables["places"].counts
-    counts = {
+    return {
         "rows_in": rows + still["rows_in"],
         "rows_collapsed": still["rows_collapsed"],
         "rows_set_aside": still["rows_set_aside"],
         "instants": instants.count(),
     }
-    return Outcome(timelines, counts, data, instants.last if until is None else until, rows)
 
 
 def _running(inside: Inside) -> np.ndarray:
@@ -599,16 +783,3 @@ def _running(inside: Inside) -> np.ndarray:
     return np.stack(
         [inside.places[mobile, slot], mobile, inside.since[mobile, slot], np.zeros(len(mobile))], axis=1
     ).astype(np.int64)
-
-
-def _table(
-    ended: np.ndarray, running: np.ndarray, shape: Shape, stream: Stream, names: np.ndarray, data: tables.Inputs
-) -> pd.DataFrame:
-    place, mobile, tau, pi = (np.ascontiguousarray(column) for column in np.concatenate([ended, running]).T)
-    why = np.repeat([0, -1], [len(ended), len(running)])
-    ids = stream.ids
-    if len(ids) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        ids = ids.astype(np.int64)
-    sides = ((place, ids), (mobile, names))
-    (p, first), (s, second) = sides if shape.staying.role == PUBLICATION else sides[::-1]
-    return table_of([p, s, tau, pi, why], first, second, data.clock)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -416,37 +416,43 @@ def _driver(sides: Sides, filters: Filters) -> tuple[np.ndarray, str] | None:
     return min(found, key=lambda f: len(f[0])) if found else None
 
 
-def _pairs(local: Local, publications: Population, subscriptions: Population) -> tuple[list[Lines], Step]:
-    """The maximal times in M of two populations: publication, subscription, tau, pi."""
+def sides_of(local: Local, publications: Population, subscriptions: Population) -> tuple[Sides, Filters]:
+    """Two populations, and the filters of both with the choices of regions that they have."""
     sides = Sides(local, {PUBLICATION: publications.name, SUBSCRIPTION: subscriptions.name})
     scenario = local.data.scenario
     filters = {}
     for own, other in ((publications, subscriptions), (subscriptions, publications)):
         views = [View(own.role, binding) for binding in scenario.bindings(own.filter, other)]
         filters[own.role] = (own.filter, views)
+    return sides, filters
+
+
+def _pairs(local: Local, publications: Population, subscriptions: Population) -> tuple[list[Lines], Step]:
+    """The maximal times in M of two populations: publication, subscription, tau, pi."""
+    sides, filters = sides_of(local, publications, subscriptions)
     first, second = sides.streams[PUBLICATION], sides.streams[SUBSCRIPTION]
     whole = first.clients * second.clients
     if not all(views for _, views in filters.values()):
         return [], Step(publications.name, subscriptions.name, "no region to choose", 0, whole)
     found, driver, count = [], "", 0
-    drivers = _drivers(sides, filters)
+    drivers = drivers_of(sides, filters)
     if drivers:
         driver = ", ".join(dict.fromkeys(repr(driver.match) for driver in drivers))
         for lanes in sides.meetings(drivers):
             count += lanes.count
-            found.append(_accepted(sides, lanes, filters))
+            found.append(accepted(sides, lanes, filters))
     else:
         keys, driver = _candidates(sides, filters, whole)
         count = len(keys)
         for part in chunks(keys, first, second):
             clients = {PUBLICATION: part // second.clients, SUBSCRIPTION: part % second.clients}
-            found.append(_accepted(sides, lanes_of_pairs(sides.streams, clients), filters))
+            found.append(accepted(sides, lanes_of_pairs(sides.streams, clients), filters))
     if publications.transient:
         found = [_events(first, *lines) for lines in found]
     return found, Step(publications.name, subscriptions.name, driver, count, whole)
 
 
-def _drivers(sides: Sides, filters: Filters) -> list[Driver]:
+def drivers_of(sides: Sides, filters: Filters) -> list[Driver]:
     """Matches of which one has to hold wherever a pair matches, and whose meetings are all that has to be seen."""
     for filter_, views in filters.values():
         every = [covers(filter_, view, sides.indexed) for view in views]
@@ -472,7 +478,7 @@ def _candidates(sides: Sides, filters: Filters, whole: int) -> tuple[np.ndarray,
     return sides.local.different(driven[0], first, second), driven[1]
 
 
-def _accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
+def accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
     """When each side accepts the other: publication, subscription, tau, pi."""
     accepted = None
     for filter_, views in filters.values():
@@ -504,7 +510,7 @@ def _events(stream: Stream, p: np.ndarray, s: np.ndarray, start: np.ndarray, end
     return p[line[first]], s[line[first]], a[first], b[last]
 
 
-def _lines(local: Local, found: list[tuple[Population, Population, tuple[np.ndarray, ...]]]) -> pd.DataFrame:
+def lines_of(local: Local, found: list[tuple[Population, Population, tuple[np.ndarray, ...]]]) -> pd.DataFrame:
     """Timelines as the declared table, in the declared order."""
     scenario, until = local.data.scenario, local.until
     names = {PUBLICATION: _names(local, scenario.publications), SUBSCRIPTION: _names(local, scenario.subscriptions)}
@@ -601,28 +607,35 @@ def run(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int]]:
     return planned(data, until)[:2]
 
 
-def planned(data: Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int], Plan]:
-    """Replay the tables, and say how: the timelines, what was counted, and what found the candidates."""
+def planned(
+    data: Inputs, until: int, known: Callable[[Mapping[str, Stream]], dict[Any, Any]] = lambda by_name: {}
+) -> tuple[pd.DataFrame, dict[str, int], Plan]:
+    """Replay the tables, and say how: the timelines, what was counted, and what found the candidates.
+
+    ``known`` gives histories that somebody has found already (see `Local.once`), of the clients of these streams.
+    """
     made = streams(data, until)
     counts = {"rows_set_aside": made.set_aside, "instants": made.instants}
     with extents.assuming(False) as refused:
-        timelines, plan = _replayed(data, until, dict(made.by_name))
+        timelines, plan = _replayed(data, until, dict(made.by_name), known(made.by_name))
     if refused:
         # Only an answer that matters is refused.
         with extents.assuming(True), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            otherwise, _ = _replayed(data, until, dict(made.by_name))
+            otherwise, _ = _replayed(data, until, dict(made.by_name), known(made.by_name))
         if not timelines.equals(otherwise):
             raise refused[0]
     return timelines, counts, plan
 
 
-def _replayed(data: Inputs, until: int, by_name: dict[str, Stream]) -> tuple[pd.DataFrame, Plan]:
-    local = Local(data, until, by_name)
+def _replayed(
+    data: Inputs, until: int, by_name: dict[str, Stream], known: dict[Any, Any]
+) -> tuple[pd.DataFrame, Plan]:
+    local = Local(data, until, by_name, dict(known))
     found, steps = [], []
     for publications in data.scenario.publications:
         for subscriptions in data.scenario.subscriptions:
             lines, step = _pairs(local, publications, subscriptions)
             steps.append(step)
             found += [(publications, subscriptions, line) for line in lines]
-    return _lines(local, found), Plan(tuple(steps))
+    return lines_of(local, found), Plan(tuple(steps))

@@ -7,24 +7,35 @@ those are changes only where a mobile moves. None for everything else: then the 
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from workbench import tables
 from workbench.engines import kernels, relating
-from workbench.engines.direct import Fixes, Inside, Instants, Outcome, Unusual, _parquet, _plain, _running
+from workbench.engines.direct import (
+    Fixes,
+    Inside,
+    Instants,
+    Lines,
+    Outcome,
+    Places,
+    Unusual,
+    _parquet,
+    _running,
+    cores,
+    counted,
+    head_of,
+)
 from workbench.engines.extents import Positions
-from workbench.engines.local import table_of
 from workbench.engines.sites import Sites, arrivals, sites_of
 from workbench.engines.streams import Stream, streams
 from workbench.geometry import WGS84
 from workbench.model.columns import MISSING, Column
 from workbench.model.filters import Everything, Match, Regions, Var
-from workbench.model.pubsub import PUBLICATION, Population
+from workbench.model.pubsub import Population
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Scenario
 from workbench.model.spaces import Position
@@ -80,27 +91,41 @@ def shape_of(scenario: Scenario) -> Shape | None:
     return Shape(moving, staying, among, match.relation.k, dimension)
 
 
-def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None) -> Outcome | None:
-    """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
+@dataclass(frozen=True)
+class Prepared(Places):
+    """Places in an index, for those whose nearest they are."""
+
+    shape: Shape
+    sites: Sites
+
+    def replayed(self, source: Fixes, until: int | None, threads: int) -> Outcome:
+        if self.data.metric == WGS84 and not _one_side(self.sites, source):
+            raise Unusual
+        return _replayed(self, source, until, threads)
+
+
+def prepared(scenario: Scenario, head: Any, places: Any, zone: str | None) -> Prepared | None:
+    """What a direct replay needs to know but for the fixes, of which one row will do; None for the general way."""
     shape = shape_of(scenario)
-    source = _parquet(fixes) if shape is not None else None
-    if shape is None or source is None or not source.files[0].metadata.num_row_groups:
+    if shape is None:
         return None
-    head = source.files[0].read_row_group(0).slice(0, 1)
-    if not len(head):
-        return None
-    data = tables.inputs(scenario, _plain(head), places, zone)
+    data = tables.inputs(scenario, head, places, zone)
     still = data.tables["places"]
     if still.frame["t"].notna().any() or still.frame["op"].notna().any():
         return None
     stream = streams(data, data.instants[1]).by_name[shape.staying.name]
     sites = _sites(stream, shape, data.metric)
-    if sites is None or (data.metric == WGS84 and not _one_side(sites, source)):
+    return None if sites is None else Prepared(data, stream, shape, sites)
+
+
+def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None) -> Outcome | None:
+    """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
+    source = None if shape_of(scenario) is None else _parquet(fixes)
+    head = None if source is None else head_of(source)
+    made = None if head is None else prepared(scenario, head, places, zone)
+    if source is None or made is None:
         return None
-    try:
-        return _replayed(shape, source, data, stream, sites, None if until is None else data.clock.ticks(until))
-    except Unusual:
-        return None
+    return made.replay(source, None if until is None else made.data.clock.ticks(until), cores())
 
 
 def _sites(stream: Stream, shape: Shape, metric: str) -> Sites | None:
@@ -118,16 +143,7 @@ def _sites(stream: Stream, shape: Shape, metric: str) -> Sites | None:
 
 def _one_side(sites: Sites, source: Fixes) -> bool:
     """Whether everything lies within half a turn of longitudes."""
-    place = source.files[0].schema_arrow.names.index(source.coordinates[0])
-    ends = [float(sites.x.min()), float(sites.x.max())]
-    for file in source.files:
-        for n in range(file.metadata.num_row_groups):
-            known = file.metadata.row_group(n).column(place).statistics
-            if known is None or not known.has_min_max:
-                found = pc.min_max(file.read_row_group(n, columns=[source.coordinates[0]]).column(0)).as_py()
-                ends += [found["min"] or 0.0, found["max"] or 0.0]
-            else:
-                ends += [known.min, known.max]
+    ends = [float(sites.x.min()), float(sites.x.max()), *source.across()]
     return max(ends) - min(ends) <= 180.0
 
 
@@ -135,24 +151,18 @@ def _share(arguments: tuple[Any, ...]) -> tuple[int, np.ndarray]:
     return arrivals(*arguments)  # type: ignore[no-any-return]
 
 
-def _replayed(
-    shape: Shape, source: Fixes, data: tables.Inputs, stream: Stream, sites: Sites, until: int | None
-) -> Outcome:
-    inside = Inside.of(1024 if source.text else source.mobiles)
-    shares = max(1, min(8, os.cpu_count() or 1))
-    ended, rows, instants = [], 0, Instants(np.iinfo(np.int64).max if until is None else until)
-    geodesic = data.metric == WGS84
-    with ThreadPoolExecutor(shares) as pool:
+def _replayed(made: Prepared, source: Fixes, until: int | None, threads: int) -> Outcome:
+    inside = Inside.of(1024 if source.coded else source.mobiles)
+    ended, rows, instants = [np.empty((0, 4), np.int64)], 0, Instants(until)
+    places = (made.shape.k, made.sites, made.data.metric == WGS84)
+    with ThreadPoolExecutor(threads) as pool:
         for batch in source.batches():
             if not len(batch.t):
                 continue
-            if source.text and len(source.ids) > len(inside.held):
+            if source.coded and len(source.ids) > len(inside.held):
                 inside = inside.grown(2 * len(source.ids))
             given: tuple[Any, ...] = (*batch, source.base, instants.until)
-            jobs = [
-                pool.submit(_share, (*given, share, shares, shape.k, sites, geodesic, *inside))
-                for share in range(shares)
-            ]
+            jobs = [pool.submit(_share, (*given, share, threads, *places, *inside)) for share in range(threads)]
             instants.add(batch.t)
             rows += len(batch.t)
             for job in jobs:
@@ -160,22 +170,6 @@ def _replayed(
                 if state:
                     raise Unusual
                 ended.append(lines)
-    names = np.array(source.ids, dtype=object) if source.text else np.arange(len(inside.held)) + source.base
-    running = _running(inside)
-    lines = np.concatenate([np.empty((0, 4), np.int64), *ended, running])
-    place, mobile, tau, pi = (np.ascontiguousarray(column) for column in lines.T)
-    why = np.repeat([0, -1], [len(lines) - len(running), len(running)])
-    ids = stream.ids
-    if len(ids) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        ids = ids.astype(np.int64)
-    pair = ((place, ids), (mobile, names))
-    (p, first), (s, second) = pair if shape.staying.role == PUBLICATION else pair[::-1]
-    still = data.tables["places"].counts
-    counts = {
-        "rows_in": rows + still["rows_in"],
-        "rows_collapsed": still["rows_collapsed"],
-        "rows_set_aside": still["rows_set_aside"],
-        "instants": instants.count(),
-    }
-    timelines = table_of([p, s, tau, pi, why], first, second, data.clock)
-    return Outcome(timelines, counts, data, instants.last if until is None else until, rows)
+    role = made.shape.staying.role
+    lines_ = Lines.of(np.concatenate(ended), _running(inside), role, made.stream, source.names)
+    return Outcome(lines_, counted(made.data, rows, instants), made.data, instants.end, rows)

@@ -1,13 +1,12 @@
-"""The Spark engine: the same evaluation, a bucket of mobiles at a time, on a cluster.
+"""The Spark engine: the same evaluation, a part of the fixes at a time, on a cluster.
 
 What a mobile is told depends on its own rows and on the tables that are not fixes. So where a scenario never looks
 from one mobile at another one (`entangled` says where it does), the fixes are evaluated bucket by bucket: a task reads
 its bucket as Arrow, *inside the Python worker*, so that no row passes the JVM, runs the in-process evaluation that it
-was given, and writes its timelines as Parquet. A scenario that looks at other mobiles (friends, the last n cars) is
-evaluated in one task.
+was given, and writes its timelines as Parquet (`tasks`).
 
-Fixes come as *shards*, lists of Parquet files with whole mobiles in them (ingested data), or as a Spark table, which
-is first shuffled by mobile. Tasks may be retried: a file of timelines takes its name only when it is whole.
+Fixes come as *shards*, lists of Parquet files with whole mobiles in them (ingested data); as *raw* Parquet files, whose
+rows are first exchanged by mobile (`exchange`); or as a Spark table, which Spark shuffles by mobile.
 
 No RDDs and nothing of the JVM's inside, so the same code runs over Spark Connect. A cluster needs this package on its
 workers and a scratch folder that all of them see (``WORKBENCH_SCRATCH``).
@@ -20,50 +19,55 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench import tables
+from workbench.engines import bystanders, exchange, slices, tasks
+from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
 from workbench.model.clock import Clock
 from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
+from workbench.progress import progress, watched
 from workbench.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Evaluation = Callable[[tables.Inputs, int], tuple[pd.DataFrame, dict[str, int]]]
-Direct = Callable[[Scenario, Any, Any, str | None, Any], Any]
-"""a replay from a file to timelines without a table in between, or None where it does not apply"""
 Shards = Sequence[Sequence[str]]
-ROWS_A_TASK = 2_000_000
+Said = dict[str, Any]
+BucketOf = Callable[[pa.Array, int], Any]
+"""the bucket of each mobile, out of so many"""
+BUCKETS, VISITS, TOGETHER = "buckets", "visits", "together"
+PLANS = {
+    BUCKETS: "a task for each bucket of mobiles, as on the local engine",
+    VISITS: "the visits of each bucket of mobiles, because {why}; then, knowing all of them, a task for each bucket",
+    slices.MOMENTS: "a task for each slice of time, because {why}; timelines that go on over its borders are joined",
+    slices.MEETINGS: "a task for each slice of time, because {why}; pairs that meet over its borders after them",
+    TOGETHER: "one task, because {why}",
+}
+ROWS_A_TASK = 2_500_000
+ROWS_A_BUCKET = 1_250_000
 
 
 @dataclass(frozen=True)
-class Job:
-    """What every task has to know; it travels to the workers."""
+class Raw:
+    """Parquet files in which the rows of a mobile may lie anywhere."""
 
-    scenario: Scenario
-    places: str | None
-    zone: str | None
-    span: tuple[int, int]
-    until: int
-    schema: pa.Schema
-    scratch: str
-    evaluate: Evaluation
-    direct: Direct
-    ends: Any
-    """``until`` as the data writes it"""
-    stop: int | None
-    """``until`` where it was asked for"""
+    files: tuple[str, ...]
+    bucket_of: BucketOf
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class Outcome:
     clock: Clock
     metric: str
     until: int
+    plan: str
+    """how the work was shared"""
 
 
 def entangled(scenario: Scenario) -> str | None:
@@ -103,33 +109,78 @@ def entangled(scenario: Scenario) -> str | None:
     return None
 
 
+def spread(data: tables.Inputs, sample: pd.DataFrame) -> str:
+    """How the work can be shared: by mobile, by mobile once visits are known, by slices of time, or not at all.
+
+    A few rows say what the tables are like.
+    """
+    scenario = data.scenario
+    if entangled(scenario) is None:
+        return BUCKETS
+    if scenario.stage is not None:
+        return TOGETHER
+    if bystanders.asked(scenario):
+        return VISITS
+    # Slices need all of a mobile's cells in its latest row, and instants that can be compared as they are.
+    if "fixes" not in data.tables or "op" in sample.columns or not len(sample):
+        return TOGETHER
+    t = sample["t"].dtype
+    if not (pd.api.types.is_integer_dtype(t) or isinstance(t, pd.DatetimeTZDtype)):
+        return TOGETHER
+    return slices.way(data) or TOGETHER
+
+
 def run(
     scenario: Scenario,
-    fixes: Shards | DataFrame | None,
+    fixes: Shards | Raw | DataFrame | None,
     places: Any,
     *,
     zone: str | None,
     until: Any,
     evaluate: Evaluation,
-    direct: Direct = lambda *_: None,
+    prepare: Prepare = lambda *_: None,
 ) -> Outcome:
-    """Evaluate a scenario over shards or a Spark table of fixes."""
+    """Evaluate a scenario over shards, raw files or a Spark table of fixes."""
     spark = spark_session()
-    scratch = _scratch()
-    known = _look_at(fixes)
-    data = tables.inputs(scenario, known.sample, places, zone)
-    span = _span(data, known.ends, zone)
-    last = span[1] if until is None else data.clock.ticks(until)
-    shipped, ends = _shipped(places, scratch, data.metric), data.clock.shown(last)
-    stop = None if until is None else last
-    job = Job(scenario, shipped, zone, span, last, _schema(data), str(scratch), evaluate, direct, ends, stop)
-    (scratch / "timelines").mkdir()
-    pq.write_table(job.schema.empty_table(), scratch / "timelines" / "part-none.parquet")
-    counts = _total(_evaluated(spark, job, fixes, known.rows))
-    timelines = spark.read.parquet(str(scratch / "timelines"))
+    with Work(spark, _scratch(), "replaying") as work:
+        job, plan, counts = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
+    timelines = spark.read.schema(_spark_schema(job.schema)).parquet(f"{job.scratch}/timelines")
     silent = [p.name for p in scenario.publications if p.transient]
     told = notifications(timelines, silent, prefixed=len(scenario.publications) > 1)
-    return Outcome(timelines, told, counts, data.clock, data.metric, last)
+    return Outcome(timelines, told, counts, job.clock, job.metric, job.until, plan)
+
+
+def written(
+    work: Work,
+    scenario: Scenario,
+    fixes: Shards | Raw | DataFrame | None,
+    places: Any,
+    zone: str | None,
+    until: Any,
+    evaluate: Evaluation,
+    prepare: Prepare,
+) -> tuple[Job, str, dict[str, int]]:
+    """Timelines in files, how the work for them was shared, and what was counted."""
+    known = _look_at(fixes)
+    places = None if places is None else tables.load(places, "places")
+    data = tables.inputs(scenario, None if fixes is None else known.sample, places, zone)
+    span = _span(data, known.ends, zone)
+    last = span[1] if until is None else data.clock.ticks(until)
+    shipped = None if places is None else _shipped(places, "places", work.scratch, data.metric)
+    further = {
+        name: _shipped(table, name, work.scratch, data.metric) if _keeps(table) else table
+        for name, table in ((name, tables.load(given, name)) for name, given in scenario.tables.items())
+    }
+    job = Job(
+        replace(scenario, tables=further) if further else scenario, known.sample[:1], shipped, zone, span, last,
+        data.clock, data.metric, _schema(data), str(work.scratch), evaluate, prepare,
+        None if until is None else last,
+    )  # fmt: skip
+    pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
+    how, said = _evaluated(work, job, data, fixes, known)
+    others = [rows.counts for name, rows in data.tables.items() if name != "fixes"]
+    why = "there are no fixes" if fixes is None else entangled(scenario)
+    return job, PLANS[how].format(why=why), _total(said, others)
 
 
 def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -> DataFrame:
@@ -146,123 +197,128 @@ def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -
     return matches.unionByName(unmatches)
 
 
-# -- tasks -------------------------------------------------------------------------------------------
+# -- jobs --------------------------------------------------------------------------------------------
 
 
-def _evaluated(spark: Any, job: Job, fixes: Shards | DataFrame | None, rows: int) -> list[dict[str, Any]]:
-    """Run the tasks; what each of them counted."""
-    together = entangled(job.scenario)
-    if fixes is None:  # everything is in the scenario's own tables: one task
-        return on_workers(spark, partial(_guarded, job), [[]])
-    if isinstance(fixes, Sequence):
-        units = [[f for shard in fixes for f in shard]] if together else [list(shard) for shard in fixes]
-        return on_workers(spark, partial(_guarded, job), [files for files in units if files])
-    parts = 1 if together else max(int(spark.conf.get("spark.sql.shuffle.partitions")), -(-rows // ROWS_A_TASK))
-    said = fixes.repartition(parts, "mobile").mapInArrow(_table_task(job), "said string").collect()
-    return [json.loads(row.said) for row in said]
+@dataclass
+class Work:
+    """Jobs of one replay, in which tasks are numbered and say what they counted."""
+
+    spark: Any
+    scratch: Path
+    what: str
+
+    def __enter__(self) -> Work:
+        (self.scratch / "done").mkdir(exist_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ("done", "exchange", "slices", "visits"):
+            shutil.rmtree(self.scratch / name, ignore_errors=True)
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run side by side, as far as Spark's settings say so."""
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions"))
+
+    def folder(self, name: str) -> Path:
+        """A folder that tasks write in, gone when the work is done."""
+        made = self.scratch / name
+        made.mkdir(exist_ok=True)
+        return made
+
+    def over(self, task: Callable[[int], Said], count: int) -> list[Said]:
+        """Run a task for each number up to a count; what they said, in the order of the numbers."""
+        guarded = partial(_guarded, task, str(self.scratch))
+        said = self._watched(lambda: on_workers(self.spark, guarded, [[]] * count), count)
+        return sorted(said, key=lambda one: one["n"])
+
+    def through(self, table: DataFrame, task: Callable[[int, Iterator[pa.RecordBatch]], Said]) -> list[Said]:
+        """Run a task for each part of a table."""
+        said = self._watched(table.mapInArrow(_streamed(task, str(self.scratch)), "said string").collect, None)
+        return sorted((json.loads(row.said) for row in said), key=lambda one: one["n"])
+
+    def _watched(self, job: Callable[[], list[Any]], count: int | None) -> list[Any]:
+        """Wait for a job, with a bar where somebody looks on."""
+        if not watched():
+            return job()
+        # Tasks leave a mark each, which are counted while Spark is waited for: that works on any cluster.
+        before = len(os.listdir(self.scratch / "done"))
+        with progress(self.what, count, "tasks") as done, ThreadPoolExecutor(1) as pool:
+            found, seen = pool.submit(job), 0
+            while not wait([found], timeout=0.3).done:
+                marks = len(os.listdir(self.scratch / "done")) - before
+                done(marks - seen)
+                seen = marks
+            return found.result()
+
+    def units(self, sizes: Sequence[int]) -> list[list[int]]:
+        """Pieces of work put together, so that units are few and alike: the largest goes to who has least."""
+        count = min(len(sizes), max(2 * self.cores, -(-sum(sizes) // ROWS_A_TASK)))
+        found: list[list[int]] = [[] for _ in range(count)]
+        load = [0] * count
+        for n in sorted(range(len(sizes)), key=lambda n: -sizes[n]):
+            least = load.index(min(load))
+            found[least].append(n)
+            load[least] += sizes[n] + 1
+        return [sorted(unit) for unit in found if unit]
 
 
-def on_workers(
-    spark: Any, work: Callable[[str, list[str]], dict[str, Any]], units: Sequence[list[str]]
-) -> list[dict[str, Any]]:
+def on_workers(spark: Any, work: Callable[[str, list[str]], Said], units: Sequence[list[str]]) -> list[Said]:
     """One Spark job with a task for each unit, a list of texts: what each of them said, in no order."""
     if not units:
         return []
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in (number for batch in batches for number in batch["id"].to_pylist()):
-            yield _said(work(f"{number:05d}", units[number]))
+        for batch in batches:
+            for n in batch["id"].to_pylist():
+                yield _line(work(f"{n:05d}", units[n]))
 
-    # a range has one number in each of its parts; hashed numbers would meet in some and leave others empty
-    numbers = spark.range(0, len(units), 1, len(units))
-    return [json.loads(row.said) for row in numbers.mapInArrow(task, "said string").collect()]
+    said = spark.range(0, len(units), 1, len(units)).mapInArrow(task, "said string").collect()
+    return [json.loads(row.said) for row in said]
 
 
-def _table_task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _streamed(
+    task: Callable[[int, Iterator[pa.RecordBatch]], Said], scratch: str
+) -> Callable[..., Iterator[pa.RecordBatch]]:
+    def run_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        held = list(batches)
-        if sum(batch.num_rows for batch in held):
-            context = TaskContext.get()
-            unit = f"{context.partitionId() if context else 0:05d}"
-            table = pa.Table.from_batches(held)
-            # Sorted and in a file of its own, a partition is like a bucket of ingested data.
-            file = Path(job.scratch) / f"shuffled-{unit}-{os.getpid()}.parquet"
-            order = [(name, "ascending") for name in ("mobile", "t") if name in table.column_names]
-            pq.write_table(table.sort_by(order), file, compression="none")
-            try:
-                yield _said(_guarded(job, unit, [str(file)]))
-            finally:
-                file.unlink(missing_ok=True)
+        context = TaskContext.get()
+        number = f"{context.partitionId() if context else 0:05d}"
+        yield _line(_guarded(lambda n: task(n, batches), scratch, number, []))
 
-    return task
+    return run_all
 
 
-def _read(files: Sequence[str]) -> pa.Table:
-    found = []
-    for file in files:
-        try:
-            found.append(pq.read_table(file))
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"{file!r} cannot be read: {error}") from None
-    return pa.concat_tables(found, promote_options="permissive")
+def _line(said: Said) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"said": [json.dumps(said)]})
 
 
-def _guarded(job: Job, unit: str, files: Sequence[str]) -> dict[str, Any]:
-    """One unit of work; a mistake in the data goes back as a sentence, not as a traceback of Spark's."""
+def _guarded(task: Callable[[int], Said], scratch: str, number: str, _: list[str]) -> Said:
+    """What a task says; a mistake in the data goes back as a sentence, not as a traceback of Spark's."""
+    n = int(number)
     try:
-        timelines, counts = _timelines(job, files)
-        written = pa.Table.from_pandas(timelines, schema=job.schema, preserve_index=False)
-        target = Path(job.scratch) / "timelines" / f"part-{unit}.parquet"
-        draft = target.with_name(f".{unit}-{os.getpid()}")
-        pq.write_table(written, draft)
-        os.replace(draft, target)
+        said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
+        (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
     except WorkbenchError as error:
-        return {"error": str(error)}
+        said = {"error": str(error)}
     except OSError as error:
-        return {"error": f"{job.scratch!r} cannot be written: {error}"}
-    told = timelines["ended"].isin(["unmatch", "publication_removed"]) & ~_silent(job.scenario, timelines)
-    return {**counts, "timelines": len(timelines), "unmatches": int(told.sum())}
+        said = {"error": f"{scratch!r} cannot be written: {error}"}
+    return {"n": n, **said}
 
 
-def _timelines(job: Job, files: Sequence[str]) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The timelines of some files' mobiles, and what was counted of their rows."""
-    found = job.direct(job.scenario, files[0], _places(job.places), job.zone, job.ends) if len(files) == 1 else None
-    if found is not None:
-        return found.timelines, {"rows_in": found.fixes, "rows_collapsed": 0, "rows_set_aside": 0}
-    data = tables.inputs(job.scenario, _read(files) if files else None, _places(job.places), job.zone)
-    timelines, counts = job.evaluate(replace(data, span=job.span), job.until)
-    timelines = data.staged(timelines, job.stop)
-    rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
-    rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
-    return timelines, rows
+def _total(said: list[Said], others: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = ("rows_in", "rows_collapsed", "rows_set_aside", "timelines", "unmatches")
+    counts = {name: sum(one.get(name, 0) for one in (*said, *others)) for name in names}
+    return {**counts, "worker_peak_mib": max((one.get("worker_peak_mib", 0) for one in said), default=0)}
 
 
-def _silent(scenario: Scenario, timelines: pd.DataFrame) -> pd.Series:
-    """Which rows are of transient publications, whose end is not told."""
-    silent = [p.name for p in scenario.publications if p.transient]
-    if len(scenario.publications) == 1:
-        return pd.Series(bool(silent), index=timelines.index)
-    return timelines["publication"].astype(str).str.split("/", n=1).str[0].isin(silent)
-
-
-def _said(counts: Mapping[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"said": [json.dumps(counts)]})
-
-
-@lru_cache(maxsize=4)
-def _places(path: str | None) -> pd.DataFrame | None:
-    """The places, read once in each worker."""
-    return None if path is None else tables.load(path)
-
-
-def _total(said: list[dict[str, Any]]) -> dict[str, int]:
+def _good(said: list[Said]) -> list[Said]:
     errors = sorted({one["error"] for one in said if "error" in one})
     if errors:
         raise DataError("; ".join(errors[:3]))
-    names = ("rows_in", "rows_collapsed", "rows_set_aside", "timelines", "unmatches")
-    return {name: sum(one.get(name, 0) for one in said) for name in names}
+    return said
 
 
 def over_files(
@@ -276,9 +332,9 @@ def over_files(
     folder = _scratch() / "made" if out is None else Path(out)
     folder.mkdir(parents=True)
     pq.write_table(schema.empty_table(), folder / "part-none.parquet")
-    tasks = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
+    count = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
 
-    def work(unit: str, share: list[str]) -> dict[str, Any]:
+    def work(unit: str, share: list[str]) -> Said:
         draft, rows = folder / f".{unit}-{os.getpid()}", 0
         with pq.ParquetWriter(draft, schema) as writer:
             for made in task(share):
@@ -287,8 +343,161 @@ def over_files(
         os.replace(draft, folder / f"part-{unit}.parquet")
         return {"rows": rows}
 
-    on_workers(spark, work, [list(files[number::tasks]) for number in range(tasks)])
+    on_workers(spark, work, [list(files[number::count]) for number in range(count)])
     return spark.read.parquet(str(folder))
+
+
+# -- from fixes to timelines -------------------------------------------------------------------------------
+
+
+def _evaluated(
+    work: Work, job: Job, data: tables.Inputs, fixes: Shards | Raw | DataFrame | None, known: Known
+) -> tuple[str, list[Said]]:
+    """Run the tasks; how the work was shared, and what each of them counted."""
+    if fixes is None:  # everything is in the scenario's own tables
+        return TOGETHER, _together(work, job, [])
+    how = spread(data, known.sample)
+    if how == TOGETHER or not known.rows:
+        return TOGETHER, _together(work, job, _buckets(work, fixes, known, together=True))
+    buckets = _buckets(work, fixes, known, together=False)
+    if how == BUCKETS:
+        return how, _by_bucket(work, job, buckets)
+    try:
+        if how == VISITS:
+            return how, _by_visits(work, job, buckets)
+        return how, _by_slice(work, job, data, how, buckets, known)
+    except Unusual:
+        for file in (work.scratch / "timelines").glob("part-*-*"):
+            file.unlink()
+        return TOGETHER, _together(work, job, buckets)
+
+
+class Unusual(Exception):
+    """Data of which a part cannot be looked at by itself after all."""
+
+
+def _together(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
+    return _good(work.over(lambda n: tasks.timelines_of_buckets(job, n, buckets, together=True), 1))
+
+
+def _by_bucket(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
+    units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
+    return _good(work.over(lambda n: tasks.timelines_of_buckets(job, n, units[n]), len(units)))
+
+
+def _by_visits(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
+    """First what third parties did, of each bucket; then, knowing all of it, the buckets."""
+    wanted = bystanders.asked(job.scenario) or []
+    units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
+    folder = str(work.folder("visits"))
+    _usual(work.over(lambda n: tasks.visits_of_buckets(job, n, units[n], wanted, folder), len(units)))
+    return _by_bucket(work, tasks.with_visits(job, wanted, folder), buckets)
+
+
+def _by_slice(
+    work: Work, job: Job, data: tables.Inputs, way: str, buckets: list[Bucket], known: Known
+) -> list[Said]:
+    """First the fixes into slices of time, then the slices, then what goes on from one slice to another."""
+    count = max(work.cores, -(-known.rows // ROWS_A_BUCKET))
+    cuts = _cuts(_times(known, data, job.zone), count)
+    windows = [
+        slices.Window(int(low), int(high), n == 0, n + 2 == len(cuts) or high > job.until)
+        for n, (low, high) in enumerate(pairwise(cuts))
+        if low <= job.until
+    ]
+    if not windows:
+        raise Unusual
+    units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
+    folder, parts = str(work.folder("slices")), len(cuts) - 1
+    cut = _usual(work.over(lambda n: tasks.cut_into_slices(job, n, units[n], cuts, folder), len(units)))
+    files = [one["file"] for one in cut]
+    found = _usual(
+        work.over(lambda n: tasks.slice_of_time(job, n, way, files, windows, parts, folder), len(windows))
+    )
+    over = sum(one.get("over", 0) for one in found)
+    shares = min(max(work.cores, -(-over // ROWS_A_BUCKET)), over)
+    pairs = len(job.scenario.publications) * len(job.scenario.subscriptions)
+    last = _usual(work.over(lambda n: tasks.across_slices(job, n, way, shares, folder, pairs), shares))
+    return [*cut, *found, *last]
+
+
+def _usual(said: list[Said]) -> list[Said]:
+    if any("unusual" in one for one in _good(said)):
+        raise Unusual
+    return said
+
+
+def _cuts(times: np.ndarray, count: int) -> np.ndarray:
+    """Where to cut time into slices that have about as many rows each; rows of first, last, how many between.
+
+    >>> _cuts(np.array([[1, 100, 50], [50, 100, 50]]), 2).tolist()
+    [1, 67, 101]
+    """
+    low, high, rows = times.T.astype(float)
+    at = np.unique(np.concatenate([low, high + 1]))
+    share = np.clip((at[:, None] - low) / (high + 1 - low), 0, 1) @ rows
+    cuts = np.interp(np.linspace(0, share[-1], count + 1), share, at)
+    return np.unique(np.append(np.ceil(cuts[:-1]).astype(np.int64), int(times[:, 1].max()) + 1))
+
+
+def _times(known: Known, data: tables.Inputs, zone: str | None) -> np.ndarray:
+    """First and last instant of parts of the fixes, in ticks, and how many rows these have."""
+    ends = _ticks(pd.Series([end for low, high, _ in known.times for end in (low, high)]), data.clock, zone)
+    return np.stack([ends[::2], ends[1::2], [rows for *_, rows in known.times]], axis=1)
+
+
+def _buckets(work: Work, fixes: Shards | Raw | DataFrame, known: Known, together: bool) -> list[Bucket]:
+    """The fixes by mobile, in so many parts as there are tasks for; in any parts where they stay together."""
+    if isinstance(fixes, Raw) and together:
+        return [Bucket(fixes.files, known.rows)]
+    if isinstance(fixes, Raw):
+        return _exchanged(work, fixes, known)
+    if isinstance(fixes, Sequence):
+        return [Bucket(tuple(shard), rows) for shard, rows in zip(fixes, known.shards, strict=True) if shard]
+    parts, target = max(work.cores, -(-known.rows // ROWS_A_BUCKET)), str(work.folder("exchange"))
+    said = _good(work.through(fixes.repartition(parts, "mobile"), lambda n, rows: _laid_down(target, n, rows)))
+    return [Bucket((one["file"],), one["rows"], 0, 1) for one in said if one["rows"]]
+
+
+def _laid_down(folder: str, n: int, batches: Iterator[pa.RecordBatch]) -> Said:
+    """Rows that Spark hands over, in a file."""
+    target, rows = Path(folder) / f"table-{n:05d}.arrow", 0
+    draft = target.with_name(f".{target.name}-{os.getpid()}")
+    first = next(batches, None)
+    if first is None:
+        return {"rows": 0}
+    with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, first.schema) as out:
+        for batch in (first, *batches):
+            out.write_batch(batch)
+            rows += batch.num_rows
+    os.replace(draft, target)
+    return {"file": str(target), "rows": rows}
+
+
+def _exchanged(work: Work, fixes: Raw, known: Known) -> list[Bucket]:
+    """Raw rows by mobile."""
+    parts = max(2 * work.cores, -(-known.rows // ROWS_A_BUCKET))
+    units = [[known.groups[n] for n in unit] for unit in work.units([group.rows for group in known.groups])]
+    schema, bucket_of, target = known.schema, fixes.bucket_of, str(work.folder("exchange"))
+
+    def task(n: int) -> Said:
+        file = Path(target) / f"part-{n:05d}.arrow"
+        rows = exchange.rows_of(units[n], schema)
+        exchange.scatter(
+            rows, schema, lambda table: exchange.by_part(bucket_of(_mobiles(table), parts), parts), parts, file
+        )
+        return {"file": str(file)}
+
+    files = tuple(one["file"] for one in _good(work.over(task, len(units))))
+    return [Bucket(files, known.rows // parts, part, parts) for part in range(parts)]
+
+
+def _mobiles(table: pa.Table) -> pa.ChunkedArray:
+    """Who the rows are of, in a form that every row has; whether that is right is seen where they are evaluated."""
+    mobile = table["mobile"]
+    if pa.types.is_uint64(mobile.type) or not (pa.types.is_integer(mobile.type) or pa.types.is_string(mobile.type)):
+        mobile = mobile.cast(pa.string())
+    return mobile.fill_null(0 if pa.types.is_integer(mobile.type) else "") if mobile.null_count else mobile
 
 
 # -- what is known before the tasks run ----------------------------------------------------------------
@@ -296,31 +505,45 @@ def over_files(
 
 @dataclass(frozen=True)
 class Known:
-    """A few rows, for everything that can be wrong at once; the first and the last instant; how many rows."""
+    """A few rows, for what can be wrong at once; the first and the last instant; how many rows, and where."""
 
-    sample: pd.DataFrame | None
+    sample: pd.DataFrame
     ends: tuple[Any, Any] | None
     rows: int
+    shards: Sequence[int] = ()
+    groups: Sequence[exchange.Group] = ()
+    schema: pa.Schema | None = None
+    times: Sequence[tuple[Any, Any, int]] = ()
+    """of parts of the rows: the first and the last instant, and how many there are"""
 
 
-def _look_at(fixes: Shards | DataFrame | None) -> Known:
+def _look_at(fixes: Shards | Raw | DataFrame | None) -> Known:
     if fixes is None:
-        return Known(None, None, 0)
-    if not isinstance(fixes, Sequence):
+        return Known(pd.DataFrame(), None, 0)
+    if not isinstance(fixes, Raw | Sequence):
         return _look_at_table(fixes)
-    files = [file for shard in fixes for file in shard]
-    ends, rows, sample = [], 0, pd.DataFrame()
+    shards: Shards = [fixes.files] if isinstance(fixes, Raw) else fixes
+    files = [file for shard in shards for file in shard]
+    if not files:
+        return Known(pd.DataFrame(), None, 0)
+    schema = exchange.schema_of(files, plainly=isinstance(fixes, Raw))
+    groups, times, sample = exchange.groups_of(files), [], schema.empty_table()
     for file in files:
-        try:
-            with pq.ParquetFile(file) as opened:
-                ends += _ends(opened)
-                if not rows:
-                    sample = opened.schema_arrow.empty_table().to_pandas()
-                    sample = next((b.to_pandas() for b in opened.iter_batches(batch_size=100)), sample)
-                rows += opened.metadata.num_rows
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DataError(f"{file!r} cannot be read: {error}") from None
-    return Known(sample, (min(ends), max(ends)) if ends else None, rows)
+        with exchange.opened(file) as source:
+            try:
+                times += _ends(source)
+                if not len(sample):
+                    sample = exchange.conform(
+                        next((pa.Table.from_batches([b]) for b in source.iter_batches(batch_size=100)), sample), schema
+                    )
+            except (OSError, pa.ArrowInvalid) as error:
+                raise DataError(f"{file!r} cannot be read: {error}") from None
+    each = dict.fromkeys(files, 0)
+    for group in groups:
+        each[group.file] += group.rows
+    rows = [sum(each[file] for file in shard) for shard in shards]
+    ends = (min(low for low, *_ in times), max(high for _, high, _ in times)) if times else None
+    return Known(sample.to_pandas(), ends, sum(rows), rows, groups, schema, times)
 
 
 def _look_at_table(fixes: DataFrame) -> Known:
@@ -331,31 +554,37 @@ def _look_at_table(fixes: DataFrame) -> Known:
         return Known(sample, None, len(sample))
     found = tables.load(fixes.agg(f.min("t").alias("low"), f.max("t").alias("high"), f.count("*").alias("rows")))
     low, high, rows = found.iloc[0]
-    return Known(sample, None if pd.isna(low) else (low, high), int(rows))
+    ends = None if pd.isna(low) else (low, high)
+    return Known(sample, ends, int(rows), times=[] if ends is None else [(*ends, int(rows))])
 
 
-def _ends(opened: pq.ParquetFile) -> list[Any]:
-    """The least and the greatest t of a file, from its statistics."""
+def _ends(opened: pq.ParquetFile) -> list[tuple[Any, Any, int]]:
+    """The least and the greatest t of a file's row groups, from their statistics, and how many rows they have."""
     if "t" not in opened.schema_arrow.names or not opened.metadata.num_rows:
         return []
     place = opened.schema_arrow.names.index("t")
-    groups = [opened.metadata.row_group(i).column(place).statistics for i in range(opened.metadata.num_row_groups)]
-    if all(g is not None and g.has_min_max for g in groups):
-        return [end for g in groups for end in (g.min, g.max)]
+    groups = [opened.metadata.row_group(i) for i in range(opened.metadata.num_row_groups)]
+    known = [(group.column(place).statistics, group.num_rows) for group in groups if group.num_rows]
+    if all(s is not None and s.has_min_max for s, _ in known):
+        return [(s.min, s.max, rows) for s, rows in known]
     column = opened.read(columns=["t"])["t"].drop_null().to_pandas()
-    return [column.min(), column.max()]
+    return [(column.min(), column.max(), len(column))] if len(column) else []
 
 
 def _span(data: tables.Inputs, ends: tuple[Any, Any] | None, zone: str | None) -> tuple[int, int]:
     """The first and the last instant of all tables."""
     known = tables.ends_of({name: rows for name, rows in data.tables.items() if name != "fixes"})
     if ends is not None:
-        column = pd.Series(list(ends))
-        if data.clock.unit is not None and column.dtype != object:
-            column = column.dt.as_unit(data.clock.unit)
-        ticks, _ = tables.ticks_of(column, zone, data.clock)
-        known.append((int(ticks.iloc[0]), int(ticks.iloc[1])))
+        low, high = _ticks(pd.Series(list(ends)), data.clock, zone)
+        known.append((int(low), int(high)))
     return (min(a for a, _ in known), max(b for _, b in known)) if known else (0, 0)
+
+
+def _ticks(column: pd.Series, clock: Clock, zone: str | None) -> np.ndarray:
+    """Instants of the fixes in ticks."""
+    if clock.unit is not None and column.dtype != object:
+        column = column.dt.as_unit(clock.unit)
+    return tables.ticks_of(column, zone, clock)[0].to_numpy(np.int64)
 
 
 def _schema(data: tables.Inputs) -> pa.Schema:
@@ -379,17 +608,28 @@ def _id_type(data: tables.Inputs, populations: Sequence[Population]) -> pa.DataT
     return pa.int64() if pd.api.types.is_integer_dtype(ids) else pa.string()
 
 
-def _shipped(places: Any, scratch: Path, metric: str) -> str | None:
-    """The places as one file that every worker can read."""
-    if places is None:
-        return None
-    frame = tables.load(places, "places")
+def _keeps(frame: pd.DataFrame) -> bool:
+    """Whether Parquet gives back a table as it was: sets, and ids of different types, it does not."""
+    objects = [column.dropna() for _, column in frame.items() if column.dtype == object]
+    return all(isinstance(value, str) for column in objects for value in column)
+
+
+def _shipped(frame: pd.DataFrame, name: str, scratch: Path, metric: str) -> str:
+    """A table as one file that every worker can read."""
     if "geometry" in frame.columns:
-        frame = tables.in_metric(frame, "places", metric, frame.attrs.get("crs"))
+        frame = tables.in_metric(frame, name, metric, frame.attrs.get("crs"))
         frame = frame.assign(geometry=[getattr(g, "wkb", None) for g in frame["geometry"]])
-    target = scratch / "places.parquet"
+    target = scratch / f"{name}.parquet"
     pd.DataFrame(frame).to_parquet(target, index=False)
     return str(target)
+
+
+def _spark_schema(schema: pa.Schema) -> str:
+    """The columns of timelines in Spark's words."""
+    instant = "long" if pa.types.is_integer(schema.field("tau").type) else "timestamp"
+    ids = {role: "long" if pa.types.is_integer(schema.field(role).type) else "string" for role in schema.names[:2]}
+    sides = ", ".join(f"{role} {kind}" for role, kind in ids.items())
+    return f"{sides}, tau {instant}, pi {instant}, ended string"
 
 
 # -- where fixes come from ---------------------------------------------------------------------------------
@@ -400,40 +640,16 @@ def is_table(given: Any) -> bool:
     return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
 
 
-def table_at(path: Path) -> DataFrame:
-    """A Parquet file or folder as a Spark table."""
+def raw(path: Path, bucket_of: BucketOf) -> Raw:
+    """A Parquet file or folder, as it is."""
     if not path.exists():
         raise DataError(f"fixes: there is no file or folder {str(path)!r}")
-    files = tables.parquet_files(path)
-    try:
-        nanoseconds = [c for c in pq.read_schema(files[0]) if pa.types.is_timestamp(c.type) and c.type.unit == "ns"]
-        session = spark_session()
-        if nanoseconds:  # Spark's instants are of microseconds, and it refuses finer ones unless they are numbers
-            session.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
-        table = session.read.parquet(*files)
-        return table.withColumns({c.name: _instant(c) for c in nanoseconds}) if nanoseconds else table
-    except Exception as error:  # noqa: BLE001 - Spark raises what its JVM raised, which has no common class
-        raise DataError(f"fixes: {str(path)!r} cannot be read: {_first_line(error)}") from None
+    return Raw(tuple(tables.parquet_files(path)), bucket_of)
 
 
-def _instant(column: pa.Field) -> Any:
-    """Nanoseconds as an instant of Spark's, or as a local time where the column has no zone."""
-    from pyspark.sql import functions as f
-
-    instant = f.timestamp_micros(f.expr(f"`{column.name}` div 1000"))
-    return instant if column.type.tz else instant.cast("timestamp_ntz")
-
-
-def _first_line(error: Exception) -> str:
-    """What an error of Spark's says, without the JVM's stack."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("An error occurred", "at "))]
-    return (telling or lines or [type(error).__name__])[0]
-
-
-def sharded(fixes: pd.DataFrame, bucket_of: Callable[[pa.Array, int], Any]) -> Shards:
+def sharded(fixes: pd.DataFrame, bucket_of: BucketOf) -> Shards:
     """A table of this process as files of whole mobiles, so that workers read them."""
-    buckets = max(2, -(-len(fixes) // ROWS_A_TASK))
+    buckets = max(2, -(-len(fixes) // ROWS_A_BUCKET))
     whole = "mobile" not in fixes.columns or fixes["mobile"].isna().any()
     numbers = [0] * len(fixes) if whole else bucket_of(pa.array(fixes["mobile"]), buckets)
     folder = _scratch() / "fixes"
@@ -446,19 +662,20 @@ def sharded(fixes: pd.DataFrame, bucket_of: Callable[[pa.Array, int], Any]) -> S
     return shards
 
 
-def rows_of(fixes: Shards | DataFrame | None, mobiles: Sequence[Any] | None) -> pd.DataFrame | None:
+def rows_of(fixes: Shards | Raw | DataFrame | None, mobiles: Sequence[Any] | None) -> pd.DataFrame | None:
     """The fixes of the mobiles that are named, or all of them, in this process."""
     if fixes is None:
         return None
     names = None if mobiles is None else [str(m) for m in mobiles]
-    if not isinstance(fixes, Sequence):
+    if not isinstance(fixes, Raw | Sequence):
         from pyspark.sql import functions as f
 
         return tables.load(fixes if names is None else fixes.where(f.col("mobile").cast("string").isin(names)))
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    found = ds.dataset([file for shard in fixes for file in shard], format="parquet")
+    files = list(fixes.files) if isinstance(fixes, Raw) else [file for shard in fixes for file in shard]
+    found = ds.dataset(files, format="parquet")
     wanted = None if names is None else pc.field("mobile").cast(pa.string()).isin(names)
     return found.to_table(filter=wanted).to_pandas()
 

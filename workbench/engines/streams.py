@@ -104,7 +104,9 @@ class Steps:
         codes, ids = pd.factorize(frame["id"])
         self.ids = np.asarray(ids, dtype=object) if not isinstance(ids, pd.Index) else ids.to_numpy(dtype=object)
         order = np.argsort(codes, kind="stable")
-        op = frame["op"].map({"update": UPDATE, "remove": REMOVE}).fillna(ADD).to_numpy(np.int8)[order]
+        op = np.full(len(order), ADD, np.int8)
+        if frame["op"].notna().any():
+            op = frame["op"].map({"update": UPDATE, "remove": REMOVE}).fillna(ADD).to_numpy(np.int8)[order]
         kept = _in_effect(codes[order], op, not self.members)
         self.set_aside = int((~kept).sum())
         self.index = order[kept]

@@ -1,0 +1,177 @@
+"""Work that is shared by buckets, visits or slices of time gives what one task gives; the tasks run in this process."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from workbench.datasets import layout
+from workbench.engines import local, spark
+from workbench.model import (
+    Scenario,
+    column,
+    held,
+    latch,
+    location,
+    now,
+    other,
+    own,
+    pi,
+    publications,
+    region,
+    seconds,
+    subscriptions,
+)
+from workbench.replay import _prepared, replay
+from workbench.scenarios import named
+
+HERE = region(location, position=column.position)
+
+
+class Here(spark.Work):
+    """Tasks one after another, in this process, as if there were so many cores."""
+
+    cores = 3  # type: ignore[assignment]
+
+    def over(self, task, count):
+        return [task(n) for n in range(count)]
+
+
+def shared(scenario, fixes: pd.DataFrame, places, folder: Path, cores: int = 3, until=None, zone=None):
+    """Timelines, plan and counts of a replay whose tasks run here."""
+    raw, scratch = folder / "raw.parquet", folder / "scratch"
+    scratch.mkdir()
+    fixes.to_parquet(raw, index=False, row_group_size=97)
+    with Here(None, scratch, "testing") as work:
+        work.__class__ = type("Cores", (Here,), {"cores": cores})
+        source = spark.raw(raw, layout.bucket_of)
+        _, plan, counts = spark.written(work, scenario, source, places, zone, until, local.run, _prepared)
+    return pq.read_table(scratch / "timelines").to_pandas(), plan, counts
+
+
+def in_order(timelines: pd.DataFrame) -> list:
+    rows = [tuple(None if pd.isna(v) else v for v in row) for row in timelines.itertuples(index=False)]
+    return sorted(rows, key=repr)
+
+
+def walk(seed: int, n: int = 1_200, mobiles: int = 12) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    here, there = rng.integers(0, 30, (2, n)) * 50.0, rng.integers(0, 30, (2, 6)) * 50.0
+    t = np.sort(rng.integers(1, n // 3, n))
+    fixes = pd.DataFrame({"mobile": rng.integers(0, mobiles, n), "t": t, "x": here[0], "y": here[1]})
+    places = pd.DataFrame({"place": [f"p{k}" for k in range(6)], "x": there[0], "y": there[1]})
+    fixes = pd.concat([fixes, fixes[:20]]).sample(frac=1, random_state=seed)
+    return fixes, places
+
+
+def pairs(filter_, **options) -> Scenario:
+    """Mobiles that look at one another."""
+    shown = publications("shown", rows="fixes", regions={"here": HERE})
+    looking = subscriptions("looking", rows="fixes", regions={"here": HERE}, filter=filter_, **options)
+    return Scenario([location], [shown], [looking])
+
+
+near = own.here.within(150, other.here, space=location)
+far = ~own.here.within(250, other.here, space=location)
+SCENARIOS = {
+    "friends": (named("friends")(), spark.slices.MEETINGS),
+    "latch": (pairs(latch(on=near, off=far)), spark.slices.MEETINGS),
+    "held": (pairs(held(near, seconds(3))), spark.slices.MEETINGS),
+    "near": (pairs(near), spark.slices.MOMENTS),
+    "nearest": (pairs(own.here.nearest(other.here, space=location)), spark.slices.MOMENTS),
+    "dispatch": (named("dispatch")(radius_m=400), spark.slices.MOMENTS),
+    "traffic": (named("traffic")(500, 900, 0.1, 3), spark.VISITS),
+    "looking back": (pairs(near & (now - pi(near) > seconds(30))), spark.TOGETHER),
+    "held apart": (pairs(held(far, seconds(5)) & far), spark.TOGETHER),
+    "coffee": (named("coffee")(), spark.BUCKETS),
+    "proximity": (named("proximity")(150), spark.BUCKETS),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the filters of")
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("cores", [2, 9])
+def test_shared_work_gives_the_timelines_of_one_task(name, cores, tmp_path):
+    scenario, how = SCENARIOS[name]
+    fixes, places = walk(seed=cores)
+    timelines, plan, counts = shared(scenario, fixes, places, tmp_path, cores)
+    whole = replay(scenario, fixes, places)
+    assert plan == spark.PLANS[how].format(why=spark.entangled(scenario))
+    assert in_order(timelines) == in_order(whole.timelines)
+    assert len(timelines) == counts["timelines"] > 20
+    for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "unmatches"):
+        assert counts[counted] == whole.metrics[counted]
+
+
+@pytest.mark.parametrize("name", ["latch", "nearest", "dispatch"])
+@pytest.mark.parametrize("until", [0, 1, 150, 171, 10_000])
+def test_an_end_before_in_or_after_a_slice(name, until, tmp_path):
+    scenario, _ = SCENARIOS[name]
+    fixes, places = walk(seed=4)
+    timelines, _, _ = shared(scenario, fixes, places, tmp_path, 5, until)
+    assert in_order(timelines) == in_order(replay(scenario, fixes, places, until=until).timelines)
+
+
+@pytest.mark.parametrize("name", ["latch", "dispatch"])
+def test_names_instants_and_attributes_of_other_types(name, tmp_path):
+    scenario, _ = SCENARIOS[name]
+    fixes, places = walk(seed=6)
+    fixes = fixes.assign(
+        mobile="m" + fixes["mobile"].astype(str), t=pd.to_datetime(fixes["t"], unit="s", utc=True).dt.as_unit("ms")
+    )
+    timelines, plan, _ = shared(scenario, fixes, places, tmp_path, 5)
+    assert "slice" in plan
+    assert in_order(timelines) == in_order(replay(scenario, fixes, places).timelines)
+
+
+def test_places_that_come_and_go_in_the_middle_of_slices(tmp_path):
+    fixes, places = walk(seed=8)
+    events = pd.concat([places.assign(t=pd.array([None] * 6, "Int64"), op=None), places[:3].assign(t=200, op="remove")])
+    scenario, _ = SCENARIOS["dispatch"]
+    timelines, _, _ = shared(scenario, fixes, events, tmp_path, 7)
+    whole = replay(scenario, fixes, events).timelines
+    assert in_order(timelines) == in_order(whole)
+    assert "subscription_removed" in set(whole["ended"])
+
+
+@pytest.mark.parametrize("change", [{"op": "add"}, {"mood": None}], ids=["operations", "nulls"])
+def test_rows_that_do_not_say_everything_are_kept_together(change, tmp_path):
+    fixes, _ = walk(seed=9, n=300)
+    fixes = fixes.assign(**change)
+    if "mood" in change:
+        fixes["mood"] = np.where(fixes["t"] % 2 == 0, "good", None)
+    scenario, _ = SCENARIOS["latch"]
+    timelines, plan, _ = shared(scenario, fixes, None, tmp_path)
+    assert plan.startswith("one task")
+    assert in_order(timelines) == in_order(replay(scenario, fixes).timelines)
+
+
+def test_a_bar_counts_the_marks_that_tasks_leave(tmp_path, monkeypatch):
+    counted, all_seen = [], threading.Event()
+
+    def done(amount: float) -> None:
+        counted.append(amount)
+        if sum(counted) == 3:
+            all_seen.set()
+
+    @contextmanager
+    def bar(what, total, unit):
+        assert (what, total, unit) == ("replaying", 3, "tasks")
+        yield done
+
+    monkeypatch.setattr(spark, "watched", lambda: True)
+    monkeypatch.setattr(spark, "progress", bar)
+    with spark.Work(None, tmp_path, "replaying") as work:
+
+        def job() -> list:
+            said = [spark._guarded(lambda n: {}, str(tmp_path), f"{n:05d}", []) for n in range(3)]
+            assert all_seen.wait(30)
+            return said
+
+        assert [one["n"] for one in work._watched(job, 3)] == [0, 1, 2]

@@ -1,0 +1,401 @@
+"""Tasks: what a worker does with its part of the fixes. Nothing of Spark is in here.
+
+A *bucket* holds whole mobiles: files of ingested data, or a part of an `exchange`. Its timelines are found the direct
+way where scenario and data allow it, else the general one, and written as a Parquet file, which takes its name only
+when it is whole, so that a task may be tried again.
+
+Places and other tables are read and prepared once in each worker, not once for each bucket.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workbench import tables
+from workbench.engines import bystanders, exchange, intervals, slices
+from workbench.errors import DataError
+from workbench.model.clock import Clock
+from workbench.model.scenario import Scenario
+
+Evaluation = Callable[[tables.Inputs, int], tuple[pd.DataFrame, dict[str, int]]]
+UNUSUAL: dict[str, Any] = {"unusual": True}
+"""said where a part of the data cannot be looked at by itself after all"""
+WORDS = ("unmatch", "publication_removed", "subscription_removed")
+
+
+class Direct(Protocol):
+    """Places that are prepared for a replay without a table in between."""
+
+    def replay(self, given: Any, until: int | None, threads: int) -> Any:
+        """The timelines of a file or of Arrow tables; None where they ask for the general way."""
+
+
+Prepare = Callable[[Scenario, Any, Any, str | None], Direct | None]
+"""from a scenario, a fix, the places and the zone"""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The fixes of some mobiles: all of some Parquet files, or one part of some files of an exchange."""
+
+    files: tuple[str, ...]
+    rows: int
+    part: int = 0
+    parts: int = 0
+    """none: the files are Parquet"""
+
+    def tables(self) -> list[pa.Table]:
+        """The rows, in the order in which they came."""
+        if self.parts:
+            return exchange.gather([Path(file) for file in self.files], self.part, self.parts)
+        found = []
+        for file in self.files:
+            with exchange.opened(file) as source:
+                try:
+                    found.append(source.read())
+                except (OSError, pa.ArrowInvalid) as error:
+                    raise DataError(f"{file!r} cannot be read: {error}") from None
+        return found
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every task has to know; it travels to the workers."""
+
+    scenario: Scenario
+    head: pd.DataFrame
+    """a fix, for its columns"""
+    places: str | None
+    zone: str | None
+    span: tuple[int, int]
+    until: int
+    clock: Clock
+    metric: str
+    schema: pa.Schema
+    scratch: str
+    evaluate: Evaluation
+    prepare: Prepare
+    stop: int | None
+    """``until`` where it was asked for"""
+
+
+# -- what a worker keeps from one task to the next -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What tasks of one replay share in a worker."""
+
+    others: Mapping[str, tables.Rows]
+    """the tables that are not fixes, read and checked"""
+    direct: Direct | None
+
+
+@lru_cache(maxsize=2)
+def _kept(job: ByScratch) -> Kept:
+    given = {"places": job.it.places, **job.it.scenario.tables}
+    tick = Clock(tick=job.it.scenario.tick)
+    others = {
+        name: tables.read(source, name, job.it.zone, tick) for name, source in given.items() if source is not None
+    }
+    head, places = job.it.head, others.get("places")
+    direct = None
+    if len(head) and places is not None and set(others) == {"places"}:
+        direct = job.it.prepare(job.it.scenario, head, places, job.it.zone)
+    return Kept(others, direct)
+
+
+@dataclass(frozen=True)
+class ByScratch:
+    """A job known by its folder, which no other job has."""
+
+    it: Job
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByScratch) and self.it.scratch == other.it.scratch
+
+    def __hash__(self) -> int:
+        return hash(self.it.scratch)
+
+
+def kept(job: Job) -> Kept:
+    """What this worker has prepared for a job, once."""
+    return _kept(ByScratch(job))
+
+
+def inputs(job: Job, fixes: Any) -> tables.Inputs:
+    """The tables of a replay, with some of the fixes, in the time of all of them."""
+    others = kept(job).others
+    further = {name: rows for name, rows in others.items() if name != "places"}
+    scenario = replace(job.scenario, tables=further) if further else job.scenario
+    return replace(tables.inputs(scenario, fixes, others.get("places"), job.zone), span=job.span)
+
+
+# -- a bucket ------------------------------------------------------------------------------------------------
+
+
+def timelines_of_buckets(job: Job, unit: int, buckets: Sequence[Bucket], together: bool = False) -> dict[str, Any]:
+    """The timelines of buckets, each by itself or all at once, into files; what was counted."""
+    found: list[dict[str, int]] = []
+    if together:
+        found.append(_general(job, f"{unit:05d}-000", [t for b in buckets for t in b.tables()]))
+        buckets = ()
+    for n, bucket in enumerate(buckets):
+        name = f"{unit:05d}-{n:03d}"
+        found.append(_direct(job, name, bucket) or _general(job, name, bucket.tables()))
+    names = {name for one in found for name in one}
+    return {name: sum(one.get(name, 0) for one in found) for name in names}
+
+
+def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
+    ways = kept(job).direct
+    if ways is None:
+        return None
+    if not bucket.parts and len(bucket.files) == 1:
+        exchange.opened(bucket.files[0]).close()  # one that cannot be read says so
+        found = ways.replay(bucket.files[0], job.until, 1)
+    else:
+        given = bucket.tables()
+        found = ways.replay(given, job.until, 1)
+        if found is None:  # in any order, perhaps
+            found = ways.replay([by_mobile(pa.concat_tables(given))], job.until, 1)
+    if found is None:
+        return None
+    written = _arrow(found.lines, job)
+    write(job, name, written)
+    return {"rows_in": found.fixes, "timelines": len(written), "unmatches": int((found.lines.ended == 0).sum())}
+
+
+def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
+    fixes: Any = pa.concat_tables(given, promote_options="permissive") if given else None
+    data = inputs(job, fixes)
+    timelines, counts = job.evaluate(data, job.until)
+    timelines = data.staged(timelines, job.stop)
+    rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
+    rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
+    return {**rows, **write_frame(job, name, timelines)}
+
+
+def by_mobile(table: pa.Table) -> pa.Table:
+    """Rows in the order of mobile and time; as they come where one of the two is not there to go by."""
+    mobile, t = table["mobile"], table["t"]
+    if mobile.null_count or t.null_count or not (pa.types.is_integer(t.type) or pa.types.is_timestamp(t.type)):
+        return table
+    order = intervals.ordered(codes_of(mobile), ticks_of(table))
+    return exchange.take(table.combine_chunks(), order)
+
+
+# -- slices of time ----------------------------------------------------------------------------------------------
+
+
+def cut_into_slices(job: Job, n: int, buckets: Sequence[Bucket], cuts: np.ndarray, folder: str) -> dict[str, Any]:
+    """The fixes of buckets by slice of time, into a file; what was counted of them."""
+    counts = {"rows_in": 0, "rows_collapsed": 0, "rows_set_aside": 0}
+    found = []
+    for bucket in buckets:
+        given = pa.concat_tables(bucket.tables())
+        if any(column.null_count for column in given.itercolumns()):
+            return UNUSUAL
+        table, aside = _cleaned(by_mobile(given))
+        counts["rows_in"] += len(given)
+        counts["rows_set_aside"] += aside
+        counts["rows_collapsed"] += len(given) - len(table) - aside
+        found.append(table)
+
+    def lay(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        return slices.cut(codes_of(table["mobile"]), ticks_of(table), cuts)
+
+    file = Path(folder) / f"slices-{n:05d}.arrow"
+    exchange.scatter(found, found[0].schema, lay, len(cuts) - 1, file)
+    return {**counts, "file": str(file)}
+
+
+def _cleaned(table: pa.Table) -> tuple[pa.Table, int]:
+    """Rows in the order of mobile and time, one of each; how many were set aside."""
+    mobile, t = codes_of(table["mobile"]), ticks_of(table)
+    same = (mobile[1:] == mobile[:-1]) & (t[1:] == t[:-1])
+    if not same.any():
+        return table, 0
+    repeated = np.append(same, False) | np.append(False, same)
+    frame = table.filter(pa.array(repeated)).to_pandas().rename(columns={"mobile": "id"})
+    merged, aside = tables.one_row_per_instant(frame)
+    rest = table.filter(pa.array(~repeated))
+    back = pa.Table.from_pandas(merged.rename(columns={"id": "mobile"}), schema=rest.schema, preserve_index=False)
+    return by_mobile(pa.concat_tables([rest, back])), aside
+
+
+def slice_of_time(
+    job: Job, n: int, way: str, files: Sequence[str], windows: Sequence[slices.Window], parts: int, folder: str
+) -> dict[str, Any]:
+    """The timelines of a slice into a file, and into others what goes on before or after it."""
+    window = windows[n]
+    table = pa.concat_tables(exchange.gather([Path(file) for file in files], n, parts))
+    if not len(table):
+        return {}
+    data, until = inputs(job, table), job.until if window.last else window.high
+    target = Path(folder)
+    if way == slices.MOMENTS:
+        lines = pa.Table.from_pandas(job.evaluate(data, until)[0], schema=job.schema, preserve_index=False)
+        whole, marked = slices.pieces(lines, window)
+        _put(marked, target / f"pieces-{n:05d}.parquet")
+        return {**write_whole(job, f"slice-{n:05d}", whole), "over": len(marked)}
+    found = slices.sliced(data, until, window)
+    if found is None:
+        return UNUSUAL
+    timelines, meetings = found
+    for number, some in enumerate(meetings):
+        _put(pa.Table.from_pandas(some, preserve_index=False), target / f"met-{number}-{n:05d}.parquet")
+    rows = slices.needed(table["mobile"].to_pandas(), ticks_of(table), meetings)
+    _put(exchange.take(table.combine_chunks(), rows), target / f"rows-{n:05d}.parquet")
+    return {**write_frame(job, f"slice-{n:05d}", timelines), "over": sum(map(len, meetings))}
+
+
+def across_slices(job: Job, n: int, way: str, count: int, folder: str, populations: int) -> dict[str, Any]:
+    """A share of the timelines that go on from one slice to another, into a file."""
+    if way == slices.MOMENTS:
+        marked = _mine(folder, "pieces-*", n, count)
+        return write_whole(job, f"over-{n:05d}", slices.joined(marked))
+    meetings = [_mine(folder, f"met-{number}-*", n, count).to_pandas() for number in range(populations)]
+    rows = by_mobile(pa.concat_tables(pq.read_table(file) for file in sorted(Path(folder).glob("rows-*"))))
+    mobile, t = codes_of(rows["mobile"]), ticks_of(rows)
+    again = np.append(False, (mobile[1:] == mobile[:-1]) & (t[1:] == t[:-1]))
+    timelines = slices.met(inputs(job, rows.filter(pa.array(~again))), job.until, meetings)
+    return UNUSUAL if timelines is None else write_frame(job, f"over-{n:05d}", timelines)
+
+
+def _mine(folder: str, pattern: str, n: int, count: int) -> pa.Table:
+    """The rows of files whose publication is of a share."""
+    found = []
+    for file in sorted(Path(folder).glob(pattern)):
+        table = pq.read_table(file)
+        share = pd.util.hash_array(table["publication"].to_pandas().to_numpy()) % count
+        found.append(table.filter(pa.array(share == n)))
+    return pa.concat_tables([t for t in found if t.num_rows] or found[:1])
+
+
+def _put(table: pa.Table, target: Path) -> None:
+    draft = target.with_name(f".{target.name}-{os.getpid()}")
+    pq.write_table(table, draft)
+    os.replace(draft, target)
+
+
+def ticks_of(table: pa.Table) -> np.ndarray:
+    """The instants of rows as numbers."""
+    return table["t"].cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+
+
+def codes_of(mobile: pa.ChunkedArray) -> np.ndarray:
+    """Whose the rows are, as numbers that order and tell them apart."""
+    if pa.types.is_integer(mobile.type):
+        return mobile.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    coded = mobile.combine_chunks().dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    return coded.indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+# -- histories of third parties ------------------------------------------------------------------------------------
+
+
+def visits_of_buckets(
+    job: Job, n: int, buckets: Sequence[Bucket], wanted: list[bystanders.Asked], folder: str
+) -> dict[str, Any]:
+    """The visits of the mobiles of buckets, into a file."""
+    found = []
+    for bucket in buckets:
+        seen = bystanders.visits(inputs(job, pa.concat_tables(bucket.tables())), job.until, wanted)
+        if seen is None:
+            return UNUSUAL
+        found.append(seen)
+    _put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
+    return {}
+
+
+def with_visits(job: Job, wanted: list[bystanders.Asked], folder: str) -> Job:
+    """A job whose tasks know the visits of all mobiles."""
+    files = [str(file) for file in sorted(Path(folder).glob("visits-*"))]
+    return replace(job, evaluate=partial(_knowing, wanted, files))
+
+
+def _knowing(
+    wanted: list[bystanders.Asked], files: list[str], data: tables.Inputs, until: int
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    return bystanders.evaluated(data, until, wanted, (pd.read_parquet(file) for file in files))
+
+
+# -- timelines as files ------------------------------------------------------------------------------------------
+
+
+def write_frame(job: Job, name: str, timelines: pd.DataFrame) -> dict[str, int]:
+    """Write a table of timelines; how many they are, and how many tell of an end."""
+    write(job, name, pa.Table.from_pandas(timelines, schema=job.schema, preserve_index=False))
+    told = timelines["ended"].isin(["unmatch", "publication_removed"]) & ~_silent(job.scenario, timelines)
+    return {"timelines": len(timelines), "unmatches": int(told.sum())}
+
+
+def write_whole(job: Job, name: str, timelines: pa.Table) -> dict[str, int]:
+    """Write timelines of which each tells of its end; how many they are, and how many have ended."""
+    write(job, name, timelines)
+    told = pc.is_in(timelines["ended"], pa.array(["unmatch", "publication_removed"]))
+    return {"timelines": len(timelines), "unmatches": pc.sum(told).as_py() or 0}
+
+
+def write(job: Job, name: str, timelines: pa.Table) -> None:
+    """A file of timelines."""
+    target = Path(job.scratch) / "timelines" / f"part-{name}.parquet"
+    draft = target.with_name(f".{name}-{os.getpid()}")
+    pq.write_table(timelines, draft, use_dictionary=["ended"])
+    os.replace(draft, target)
+
+
+def _arrow(lines: Any, job: Job) -> pa.Table:
+    """Timelines from arrays, in no order."""
+    over = lines.ended >= 0
+    words = pa.DictionaryArray.from_arrays(pa.array(np.where(over, lines.ended, 0), pa.int8(), mask=~over), list(WORDS))
+    columns = [
+        _named(lines.publications, lines.publication, job.schema.field("publication").type),
+        _named(lines.subscriptions, lines.subscription, job.schema.field("subscription").type),
+        _instants(lines.tau, None, job),
+        _instants(lines.pi, ~over, job),
+        words.cast(pa.string()),
+    ]
+    return pa.table(columns, schema=job.schema)
+
+
+def _named(names: np.ndarray, index: np.ndarray, kind: pa.DataType) -> pa.Array:
+    if names.dtype.kind == "i" and pa.types.is_integer(kind):
+        return pa.array(names[index], kind)
+    return pa.array(names.tolist(), kind).take(pa.array(index))
+
+
+def _instants(ticks: np.ndarray, null: np.ndarray | None, job: Job) -> pa.Array:
+    found = pa.array(ticks, pa.int64(), mask=null)
+    if job.clock.unit is None:
+        return found
+    return found.cast(pa.timestamp(job.clock.unit, "UTC")).cast(job.schema.field("tau").type)
+
+
+def _silent(scenario: Scenario, timelines: pd.DataFrame) -> pd.Series:
+    """Which rows are of transient publications, whose end is not told."""
+    silent = [p.name for p in scenario.publications if p.transient]
+    if len(scenario.publications) == 1:
+        return pd.Series(bool(silent), index=timelines.index)
+    return timelines["publication"].map(lambda name: str(name).partition("/")[0] in silent).astype(bool)
+
+
+def peak_mib() -> int:
+    """The most memory that this process has had, in MiB."""
+    said = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(said >> 20 if sys.platform == "darwin" else said >> 10)
