@@ -1,5 +1,11 @@
 """An ingest on Spark writes the very files that an ingest in this process writes."""
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 import zipfile
 
 import numpy as np
@@ -61,3 +67,35 @@ def test_a_bad_file_on_spark_is_one_clear_error(spark, tmp_path):
     with pytest.raises(WorkbenchError, match=r"b\.csv: has no column 't'"):
         ingest(tmp_path / "in", tmp_path / "out", engine="spark", spark=spark)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.spark
+def test_an_ingest_killed_on_spark_leaves_nothing_that_looks_complete_and_can_be_started_again(tmp_path):
+    script = textwrap.dedent(
+        """
+        import sys, time
+        from pathlib import Path
+        from workbench.datasets import ingest
+        from workbench.session import spark_session
+        def slow(batches):
+            for batch in batches:
+                Path(FOLDER, "begun").touch()
+                time.sleep(30)
+                yield batch
+        spark = spark_session("local[1]")
+        fixes = spark.createDataFrame([(1, 1, 1.0, 1.0)], "mobile long, t long, x double, y double")
+        ingest(fixes.mapInArrow(slow, fixes.schema), sys.argv[1], spark=spark)
+        """
+    ).replace("FOLDER", repr(str(tmp_path)))
+    (tmp_path / "target").mkdir()
+    out = tmp_path / "target" / "out"
+    process = subprocess.Popen([sys.executable, "-c", script, str(out)])
+    while not (tmp_path / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    assert len(list(out.parent.iterdir())) == 1  # what the killed run left behind
+    assert ingest({"mobile": [1], "t": [1], "x": [1.0], "y": [1.0]}, out).rows == 1
+    assert [path.name for path in out.parent.iterdir()] == ["out"]

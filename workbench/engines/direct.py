@@ -511,8 +511,9 @@ def _parquet(fixes: Any) -> Fixes | None:
 
 def _numbered(found: Fixes, low: int, high: int) -> Fixes:
     """Mobiles keep their numbers, unless these are too far apart for a table of all of them."""
-    found.base, found.mobiles = low, high - low + 1
-    found.coded = found.mobiles > MOST_MOBILES
+    found.coded = high - low >= MOST_MOBILES
+    if not found.coded:
+        found.base, found.mobiles = low, high - low + 1
     return found
 
 

@@ -431,7 +431,7 @@ def _cuts(times: np.ndarray, count: int) -> np.ndarray:
     """Where to cut time into slices that have about as many rows each; rows of first, last, how many between.
 
     >>> _cuts(np.array([[1, 100, 50], [50, 100, 50]]), 2).tolist()
-    [1, 67, 101]
+    [1, 68, 101]
     """
     low, high, rows = times.T.astype(float)
     at = np.unique(np.concatenate([low, high + 1]))
