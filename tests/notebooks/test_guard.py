@@ -86,7 +86,7 @@ def test_maps_are_not_kept_and_a_picture_stands_beside_each(path: Path) -> None:
     code = cells(path)
     for n, cell in enumerate(code):
         assert "<script" not in outputs(cell) and "<iframe" not in outputs(cell)
-        if re.search(r"\.map\(\s*(\w+=|\))", source(cell)) and ".map(lambda" not in source(cell):
+        if re.search(r"\.map\(\s*(\w+=|\))|\bdraw_scene\(", source(cell)) and ".map(lambda" not in source(cell):
             beside = [out for near in code[n : n + 2] for out in near["outputs"] if "image/png" in out.get("data", {})]
             assert beside, source(cell)
             assert "nbval-ignore-output" in tags(cell)
