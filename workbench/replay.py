@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from workbench import tables
+from workbench.crs import UNKNOWN, Coordinates
 from workbench.engines.explain import Explanation, explain
 from workbench.engines.remembered import Remembered
 from workbench.engines.versions import Versions
@@ -217,9 +218,9 @@ def replay(
     if engine not in ENGINES:
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
-    if hasattr(fixes, "manifest"):  # what an ingest returned
-        fixes = fixes.path
     began = time.perf_counter()
+    fixes, coordinates = _positioned(fixes)
+    made, places = tables.agreed(made, places, coordinates)
     run = _on_spark if engine == "spark" else _in_process
     timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
     plan = str(counts.pop("plan", None) or "every pair at every instant, as the definitions say")
@@ -231,6 +232,38 @@ def replay(
         "seconds": round(time.perf_counter() - began, 6),
     }
     return Replay(made, engine, timelines, notifications, metrics, inputs, plan)
+
+
+def _positioned(fixes: Any) -> tuple[Any, Coordinates | None]:
+    """Fixes as the engines take them, and what their coordinates are, where they have any."""
+    from workbench.datasets import layout
+    from workbench.datasets.frames import fixes_from
+
+    if hasattr(fixes, "manifest"):  # what an ingest returned
+        fixes = fixes.path
+    said = None
+    if isinstance(fixes, str | Path) and layout.is_ingested(fixes):
+        said = layout.open_fixes(fixes).crs
+    elif isinstance(fixes, pd.DataFrame):
+        said = fixes.attrs.get("crs")
+    columns = tables.columns_of(fixes)
+    if Coordinates.of(columns, None) is None and (points := _points(fixes)) is not None:
+        table, said = fixes_from(points)
+        if table is not None:
+            fixes, columns = table, table.column_names
+    return fixes, Coordinates.of(columns, said)
+
+
+def _points(fixes: Any) -> Any:
+    """What carries its positions as points of a reference system: GeoPandas, MovingPandas, GeoParquet."""
+    if isinstance(fixes, str | Path) and tables.is_geoparquet(fixes):
+        import geopandas
+
+        frame = tables.load(fixes, "fixes")
+        known = frame.attrs.get("crs")
+        shapes = frame.assign(geometry=tables.shapes_of(frame, "fixes"))
+        return geopandas.GeoDataFrame(shapes, crs=None if known == UNKNOWN else known)
+    return fixes if type(fixes).__module__.split(".")[0] in ("geopandas", "movingpandas") else None
 
 
 def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:

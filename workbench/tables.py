@@ -30,6 +30,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
+from workbench.crs import (
+    AXES,
+    BY_STANDARD,
+    DEGREES,
+    UNKNOWN,
+    Coordinates,
+    converted,
+    in_words,
+    is_geographic,
+    of_geoarrow,
+    of_geoparquet,
+)
 from workbench.errors import DataError, ScenarioError, did_you_mean, raise_all
 from workbench.geometry import PLANAR, WGS84
 from workbench.model.clock import Clock
@@ -44,7 +56,7 @@ NOTIFICATIONS = ("t", "kind", "publication", "subscription")
 ENDED = ("unmatch", "publication_removed", "subscription_removed")
 OPERATIONS = ("add", "update", "remove")
 KEYS = {"fixes": "mobile", "places": "place"}
-COORDINATES = {PLANAR: ("x", "y"), WGS84: ("lon", "lat")}
+COORDINATES = AXES
 _SHAPES = ("Point", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
 _ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
 
@@ -65,8 +77,6 @@ class Rows:
     metric: str | None
     counts: Mapping[str, int]
     geometry: bool = False
-    crs: str | None = None
-    """of the geometry, where the source says it"""
 
     @property
     def columns(self) -> frozenset[str]:
@@ -86,7 +96,10 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
         named = getattr(source, "active_geometry_name", None)
         if named not in (None, "geometry") and "geometry" not in source.columns:
             source = source.rename_geometry("geometry")
-        return _with_crs(pd.DataFrame(source), getattr(source, "crs", None) or source.attrs.get("crs"))
+        if hasattr(source, "active_geometry_name"):
+            crs = UNKNOWN if "geometry" in source.columns else None
+            return _with_crs(pd.DataFrame(source), getattr(source, "crs", None) or source.attrs.get("crs") or crs)
+        return _with_crs(pd.DataFrame(source), source.attrs.get("crs"))
     if isinstance(source, str | Path):
         return _load_path(Path(source), name)
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -102,7 +115,8 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
 
 def _from_arrow(table: Any) -> pd.DataFrame:
     """An Arrow table in pandas; whole numbers stay whole where some are null."""
-    frame = table.to_pandas()
+    said = of_geoarrow(table.schema.field("geometry")) if "geometry" in table.column_names else None
+    frame = _with_crs(table.to_pandas(), said)
     for column in table.schema:
         if pa.types.is_integer(column.type) and table[column.name].null_count:
             wide = pa.uint64() if pa.types.is_uint64(column.type) else pa.int64()
@@ -151,9 +165,8 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
             import geopandas
 
             frame = geopandas.read_file(path)
-            # GeoJSON cannot say that it is in metres; every reader takes it for degrees then
-            said = frame.crs if path.suffix not in (".geojson", ".json") or frame.crs != "EPSG:4326" else None
-            return _with_crs(pd.DataFrame(frame), said)
+            by_standard = path.suffix in (".geojson", ".json") and frame.crs in (None, "EPSG:4326")
+            return _with_crs(pd.DataFrame(frame), BY_STANDARD if by_standard else frame.crs or UNKNOWN)
     except (OSError, ValueError, pa.ArrowTypeError) as error:
         raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
     raise DataError(
@@ -170,6 +183,19 @@ def parquet_files(path: Path) -> list[str]:
     return found
 
 
+def is_geoparquet(path: str | Path) -> bool:
+    """Whether a file or folder is GeoParquet."""
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.exists() or not (path.is_dir() or path.suffix == ".parquet"):
+        return False
+    try:
+        return b"geo" in (pq.read_schema(parquet_files(path)[0]).metadata or {})
+    except (OSError, ValueError, DataError):
+        return False  # said where it is read
+
+
 def _load_parquet(path: Path) -> pd.DataFrame:
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
@@ -182,18 +208,35 @@ def _load_parquet(path: Path) -> pd.DataFrame:
     named = geo.get("primary_column", "geometry")
     if named in table.column_names and "geometry" not in table.column_names:
         table = table.rename_columns(["geometry" if name == named else name for name in table.column_names])
-    described = geo.get("columns", {}).get(named)
-    # GeoParquet: no word about it is longitude and latitude, null is unknown
-    return _with_crs(_from_arrow(table), None if described is None else described.get("crs", "OGC:CRS84"))
+    frame = _with_crs(_from_arrow(table), of_geoparquet(geo, named))
+    if geo.get("columns", {}).get(named, {}).get("encoding", "WKB") != "WKB":  # coordinates as lists of numbers
+        import geopandas
+
+        frame["geometry"] = pd.concat([geopandas.read_parquet(f).geometry for f in files]).to_wkb().to_numpy()
+    return frame
 
 
 def _with_crs(frame: pd.DataFrame, crs: Any) -> pd.DataFrame:
-    """The table, with the reference system of its geometry in words."""
+    """The table, with the reference system that its source says, in words."""
     if crs is not None:
-        from pyproj import CRS
-
-        frame.attrs["crs"] = CRS.from_user_input(crs).to_wkt()
+        frame.attrs["crs"] = in_words(crs)
     return frame
+
+
+def columns_of(source: Any) -> list[str]:
+    """The names of a table's columns, without reading it; none where they cannot be told."""
+    try:
+        if isinstance(source, str | Path):
+            path = Path(source)
+            if path.is_dir() or path.suffix == ".parquet":
+                import pyarrow.parquet as pq
+
+                return list(pq.read_schema(parquet_files(path)[0]).names)
+            return list(pd.read_csv(path, nrows=0).columns) if ".csv" in path.suffixes else []
+        names = getattr(source, "column_names", None) or getattr(source, "columns", None)
+        return list(map(str, source if isinstance(source, Mapping) or names is None else names))
+    except (OSError, ValueError, TypeError, DataError):
+        return []  # said where the table is read
 
 
 def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = None) -> Rows:
@@ -207,7 +250,6 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
     if isinstance(source, Rows):
         return source
     frame = load(source, table).reset_index(drop=True)
-    crs = frame.attrs.get("crs")
     repeated = sorted(set(map(str, frame.columns[frame.columns.duplicated()])))
     raise_all([f"{table} have two columns named {name!r}" for name in repeated], DataError)
     faults: list[str] = []
@@ -229,7 +271,7 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
         "rows_collapsed": rows_in - len(frame) - aside,
         "rows_set_aside": aside,
     }
-    return Rows(table, frame, clock, metric, counts, has_geometry, crs)
+    return Rows(table, frame, clock, metric, counts, has_geometry)
 
 
 def _key(frame: pd.DataFrame, table: str, faults: list[str]) -> str:
@@ -484,7 +526,7 @@ def inputs(
     metric = _one_metric(scenario, tables)
     scenario.check_clock(clock)
     tables = {
-        name: replace(rows, frame=in_metric(_reclocked(rows, clock), name, metric, rows.crs), clock=clock)
+        name: replace(rows, frame=in_metric(_reclocked(rows, clock), name, metric), clock=clock)
         for name, rows in tables.items()
     }
     faults = [fault for p in scenario.populations for fault in _column_faults(p, tables)]
@@ -519,25 +561,63 @@ def _one_metric(scenario: Scenario, tables: Mapping[str, Rows]) -> str:
     return found.pop() if found else PLANAR
 
 
-def in_metric(frame: pd.DataFrame, table: str, metric: str, crs: str | None) -> pd.DataFrame:
-    """Geometries as shapes, in the coordinates that everybody else has; what could silently never meet is refused.
+def agreed(
+    scenario: Scenario, places: Any, fixes: Coordinates | None
+) -> tuple[Scenario, Any]:
+    """A scenario's own tables, and the places, in the coordinates of the fixes (`workbench.crs`).
 
-    Metres are believed to be those of the fixes, which do not say from where they are measured.
+    Where there are no fixes, or none with coordinates, the first table that has them says what they are.
     """
+    given = {"places": places, **scenario.tables}
+    loaded = {
+        name: load(source, name).copy(deep=False)
+        for name, source in given.items()
+        if source is not None and not isinstance(source, Rows)
+    }
+    frames = {name: frame for name, frame in loaded.items() if {"geometry", "lon", "x"} & set(frame.columns)}
+    to = fixes or _coordinates_said(scenario, frames)
+    if to is None:
+        return scenario, places
+    for name, frame in frames.items():
+        if "geometry" in frame.columns:
+            frame = frame.assign(geometry=shapes_of(frame, name))
+        frames[name] = converted(frame, name, to)
+        frames[name].attrs.pop("crs", None)  # it is what all the others are in
+    own = {name: frames.get(name, source) for name, source in scenario.tables.items()}
+    known = replace(scenario, metric=to.metric) if fixes is None and scenario.metric is None else scenario
+    return replace(known, tables=own) if own else known, frames.get("places", places)
+
+
+def _coordinates_said(scenario: Scenario, frames: Mapping[str, pd.DataFrame]) -> Coordinates | None:
+    said = {name: frame.attrs.get("crs") for name, frame in frames.items()}
+    for name, frame in frames.items():
+        if (found := Coordinates.of(frame.columns, said[name])) is not None:
+            return found
+    degrees = [crs for crs in said.values() if crs is not None and is_geographic(crs)]
+    if scenario.metric == WGS84 or (scenario.metric is None and degrees):
+        return Coordinates(WGS84, DEGREES)
+    return None
+
+
+def shapes_of(frame: pd.DataFrame, table: str) -> np.ndarray:
+    """The geometries of a table as shapes; what is none is refused by name."""
+    names = frame["id"] if "id" in frame.columns else frame.get(KEYS.get(table, "id"), frame.index)
+    cells = zip(frame["geometry"], names, strict=True)
+    return np.array([_shape_of(*cell, table) for cell in cells], dtype=object)
+
+
+def in_metric(frame: pd.DataFrame, table: str, metric: str) -> pd.DataFrame:
+    """Geometries as shapes; what could silently never meet the other coordinates is refused."""
     if "geometry" not in frame.columns:
         return frame
-    names = frame["id"] if "id" in frame.columns else frame[KEYS.get(table, "id")]
-    shapes = np.array([_shape_of(*cell, table) for cell in zip(frame["geometry"], names, strict=True)], dtype=object)
-    if crs is not None and metric == WGS84:
-        shapes = shapely.transform(shapes, _to_degrees(crs), interleaved=False)
-    elif crs is not None and _is_geographic(crs):
-        raise DataError(f"{table}: the geometry is in degrees, and the other coordinates are x, y in metres")
+    shapes = shapes_of(frame, table)
     if metric == WGS84 and not _on_the_globe(shapes):
         raise DataError(f"{table}: some geometry lies outside the globe; is it in metres, or are lon and lat swapped?")
     frame = frame.assign(geometry=shapes)
     names_here = [name for name in COORDINATES[metric] if name in frame.columns]
     both = frame["geometry"].notna() & frame[names_here].notna().any(axis=1)
     if both.any():
+        names = frame["id"] if "id" in frame.columns else frame[KEYS.get(table, "id")]
         warnings.warn(
             f"{table}: {int(both.sum())} rows have coordinates and a geometry, such as {names[both].iloc[0]!r}; "
             "their geometry counts",
@@ -545,18 +625,6 @@ def in_metric(frame: pd.DataFrame, table: str, metric: str, crs: str | None) -> 
         )
         frame.loc[both, names_here] = np.nan
     return frame
-
-
-def _is_geographic(crs: str) -> bool:
-    from pyproj import CRS
-
-    return bool(CRS.from_user_input(crs).is_geographic)
-
-
-def _to_degrees(crs: str) -> Any:
-    from pyproj import Transformer
-
-    return Transformer.from_crs(crs, "OGC:CRS84", always_xy=True).transform
 
 
 def _on_the_globe(shapes: np.ndarray) -> bool:

@@ -244,9 +244,9 @@ def _shapes(frame: pd.DataFrame, crs: Any, target: Any, notes: list[str]) -> tup
         frame = geopandas.GeoDataFrame(
             frame.assign(geometry=[_shape(value) for value in frame["geometry"]]), geometry="geometry"
         )
-    if crs is None and frame.crs is None:
+    if target is not None and crs is None and frame.crs is None:
         raise DataError("the places' coordinate reference system is unknown; say crs=, such as crs='EPSG:4326'")
-    if frame.crs is None:
+    if frame.crs is None and crs is not None:
         frame = frame.set_crs(crs)
     if target is not None:
         frame = frame.to_crs(target)

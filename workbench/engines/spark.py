@@ -617,7 +617,7 @@ def _keeps(frame: pd.DataFrame) -> bool:
 def _shipped(frame: pd.DataFrame, name: str, scratch: Path, metric: str) -> str:
     """A table as one file that every worker can read."""
     if "geometry" in frame.columns:
-        frame = tables.in_metric(frame, name, metric, frame.attrs.get("crs"))
+        frame = tables.in_metric(frame, name, metric)
         frame = frame.assign(geometry=[getattr(g, "wkb", None) for g in frame["geometry"]])
     target = scratch / f"{name}.parquet"
     pd.DataFrame(frame).to_parquet(target, index=False)
