@@ -262,7 +262,7 @@ def test_nasty_names_errors_files_and_a_new_place(explored: Callable[[str, int],
     page.locator(".wb-map").focus()
     page.keyboard.press("Enter")  # in the middle of the view
     page.get_by_label("what changed").get_by_text(re.compile("Compared with the run before: [1-9]")).wait_for()
-    assert page.locator(".wb-place").count() == 4
+    page.wait_for_function("document.querySelectorAll('.wb-place').length === 4")
     page.get_by_role("button", name="Restore state").click()
     page.wait_for_function("document.querySelectorAll('.wb-place').length === 3")
 
