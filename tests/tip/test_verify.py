@@ -11,11 +11,13 @@ import pytest
 from tests.tip.worlds import LOCATION, explored, publishing
 from workbench.tip import broker as brokering
 from workbench.tip.broker import Step
-from workbench.tip.inputs import Connected, Disconnected, Filter, Input, Received, Send, Tick
+from workbench.tip.inputs import Close, Connected, Disconnected, Filter, Input, Received, Send, Tick
+from workbench.tip.interleavings import JOIN, SHOW, Script
+from workbench.tip.spin import SAFETY
 from workbench.tip.state import State
 from workbench.tip.transitions import TRANSITIONS
-from workbench.tip.verified import GUIDE, PLANNED, TAP, WORLDS
-from workbench.tip.verify import JOIN, SHOW, Script, explore
+from workbench.tip.verified import GUIDE, TAP, WORLDS
+from workbench.tip.verify import explore
 
 
 @pytest.mark.xdist_group("tip worlds")
@@ -24,20 +26,12 @@ def test_every_property_holds_in_every_interleaving(name: str) -> None:
     found = explored(name)
     assert not found.found, str(found.found[0])
     assert found.states > 100 and found.transitions > found.states
-    assert found.ends > 0 or WORLDS[name][0].again is not None
-
-
-@pytest.mark.xdist_group("tip worlds")
-@pytest.mark.parametrize("name", PLANNED)
-def test_every_property_holds_when_brokers_part_end_and_begin_again(name: str) -> None:
-    found = explored(name)
-    assert not found.found, str(found.found[0])
-    assert found.ends > 0 and found.transitions > found.states
+    assert found.ends > 0 or any(script.again is not None for script in WORLDS[name][0])
 
 
 @pytest.mark.xdist_group("tip worlds")
 def test_every_transition_of_the_table_is_reached() -> None:
-    reached = {row for name in (*WORLDS, *PLANNED) for row in explored(name).reached}
+    reached = {row for name in WORLDS for row in explored(name).reached}
     assert reached == set(TRANSITIONS)
 
 
@@ -129,25 +123,35 @@ def a_changed_quality_is_not_told(state: State, input: Input, now: int) -> Step:
         return production(state, input, now)
 
 
-BUGS: list[tuple[Bug, str, str]] = [
-    (nobody_is_deregistered, "die", "still registered"),
-    (an_event_is_lost, "many", "expected"),
-    (an_event_is_sent_twice, "many", "expected"),
-    (an_event_comes_back_to_its_publisher, "publish", "expected"),
-    (a_forwarded_event_goes_on, "many", "expected"),
-    (new_advertisements_are_not_evaluated, "publish", "conditions of guide are met, and it is stalled"),
-    (withdrawals_are_not_told, "leave", "does not know what is advertised"),
-    (the_stalled_are_subscribed, "publish", "stalled at server, and yet"),
-    (everybody_reacts_to_the_user, "input", "expected"),
-    (a_return_is_not_noticed, "return", "gps is there, and not registered"),
-    (a_break_is_not_noticed, "die", "gps, who is gone"),
-    (a_changed_quality_is_not_told, "poor", "does not know what is advertised"),
+def a_service_is_cut_and_kept(state: State, input: Input, now: int) -> Step:
+    """It cannot go on, and is not deregistered either."""
+    if (isinstance(input, Disconnected) and input.name in state.services) or isinstance(input, Tick):
+        return Step(state, ())
+    after = production(state, input, now)
+    joined = isinstance(input, Received) and input.name == "gps" and input.event.type == "Registration"
+    return Step(after.state, (*after.effects, Close("gps"))) if joined else after
+
+
+BUGS: list[tuple[Bug, str, str, str]] = [
+    (nobody_is_deregistered, "die", "still registered", "gone_gps"),
+    (an_event_is_lost, "many", "expected", SAFETY),
+    (an_event_is_sent_twice, "many", "expected", SAFETY),
+    (an_event_comes_back_to_its_publisher, "publish", "expected", SAFETY),
+    (a_forwarded_event_goes_on, "many", "expected", SAFETY),
+    (new_advertisements_are_not_evaluated, "publish", "conditions of guide are met, and it is stalled", "met_guide"),
+    (withdrawals_are_not_told, "leave", "does not know what is advertised", "unmet_guide"),
+    (the_stalled_are_subscribed, "publish", "stalled, and yet subscribed", SAFETY),
+    (everybody_reacts_to_the_user, "input", "expected", SAFETY),
+    (a_return_is_not_noticed, "return", "gps is there, and not registered", "there_gps"),
+    (a_break_is_not_noticed, "die", "gps, who is gone", "gone_gps"),
+    (a_changed_quality_is_not_told, "poor", "does not know what is advertised", "told_server"),
+    (a_service_is_cut_and_kept, "publish", "deadlock: gps waits for", SAFETY),
 ]
 
 
-@pytest.mark.parametrize(("bug", "world", "what"), BUGS, ids=[bug.__name__ for bug, _, _ in BUGS])
+@pytest.mark.parametrize(("bug", "world", "what"), [row[:3] for row in BUGS], ids=[row[0].__name__ for row in BUGS])
 def test_a_seeded_bug_is_found_with_a_trace(bug: Bug, world: str, what: str) -> None:
-    found = explore(WORLDS[world], step=bug).found
+    found = explore(*WORLDS[world], step=bug).found
     assert found and what in found[0].what and found[0].trace, found
     assert str(found[0]).count("\n") == len(found[0].trace)
 

@@ -10,7 +10,6 @@ from workbench.tip.rules import Condition, Rule
 from workbench.tip.verified import (
     INFORMATION,
     LOCATION,
-    PLANNED,
     WORLDS,
     Answering,
     Quiet,
@@ -29,7 +28,4 @@ def ruled(*rules: Rule, category: str = "map", needs: tuple[Condition, ...] = ()
 @cache
 def explored(name: str) -> Exploration:
     """A world over all interleavings: once for all the tests that look at it."""
-    if name in WORLDS:
-        return explore(WORLDS[name])
-    scripts, plan = PLANNED[name]
-    return explore(scripts, plan=plan)
+    return explore(*WORLDS[name])

@@ -1,267 +1,45 @@
 """The same step in Promela, for SPIN (TIP 3, 8).
 
-`tabulated` runs the production step through every interleaving and writes down what each broker and each service did:
-a row says (state, input) -> (state, what is sent). `promela` makes a model of these tables, one process for each thing
-that can happen by itself (a delivery, a filter, a script, time), and SPIN composes them anew: deadlocks, assertions,
-and claims in linear temporal logic under its own weak fairness. Nothing of `verify` judges there; SPIN has to count as
-many states.
+`promela` makes a model of the tables of `tabulated`, one process for each thing that can happen by itself (a delivery,
+a filter, a script, the brokers' plan, time), and SPIN (`spin`) composes the steps anew: which of them follow from which
+is said here, in C, and not taken from `interleavings`. SPIN has its own search, its own deadlocks and its own weak
+fairness; it has to count as many states as were met.
 
 ==================================================  ==========================================================
 claim                                               as
 ==================================================  ==========================================================
-no deadlock                                         SPIN's invalid end states
+no deadlock                                         invalid end states; assertion: who is registered goes on
 delivery to exactly the subscribers                 assertion: receivers of a row are those that are to have it
 only the visible service reacts to user input       assertion: receivers of user input are the visible one
-a stalled service is subscribed to nothing          assertion, at every state
+a stalled service is subscribed to nothing          assertion, at every state (`verify.astray`)
 conditions met leads to subscribed                  ``met_s``: [] (met -> <> (subscribed || !met))
+not met leads to stalled                            ``unmet_s``: [] (!met -> <> (!subscribed || met))
 stalled until then                                  ``until_s``: not subscribed before the conditions were met
-removed after disconnection                         ``gone_s``: [] (gone -> <> (removed || there again))
+removed after disconnection                         ``gone_s``: [] (gone -> <> !gone), of services and of brokers
+who is there is registered                          ``there_s``: [] (there -> <> (registered || !there))
+brokers know what the other one advertises          ``told_b``: [] (!known -> <> known)
 ==================================================  ==========================================================
 
-Who is to have an event, and whose conditions are met, is read off the services' own descriptions, not off any index of
-the broker. *Subscribed* is that the rules were evaluated; they may accept nobody, as where quality is too low. A row
-that had two outcomes would mean that a step looks at more than a state is known by: that is refused.
+*Gone* is to be registered and not connected. Who is to have an event, and whose conditions are met, is read off the
+services' own descriptions, not off any index of the broker. *Subscribed* is that the rules were evaluated; they may
+accept nobody, as where quality is too low.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.errors import WorkbenchError
-from workbench.tip import broker as brokering
-from workbench.tip.broker import USER_INPUT, deadline
-from workbench.tip.events import Event
-from workbench.tip.inputs import Effect, Filter, Input, Received, Send, Tick
-from workbench.tip.observer import Registered, active_services
-from workbench.tip.state import State
-from workbench.tip.verify import (
-    DIE,
-    JOIN,
-    RETURN,
-    SHOW,
-    Script,
-    Stepping,
-    World,
-    _event_key,
-    _Explorer,
-    _state_key,
-    _truly_outside,
-    expected_receivers,
-    worlds_equal,
-)
+from workbench.tip.inputs import Connect, Disconnected, Input, Shutdown, Start
+from workbench.tip.interleavings import DIE, JOIN, RETURN, SHOW, Script
+from workbench.tip.tabulated import CLOSED, OPENED, Table, Tables
 
-Link = tuple[str, str]
-
-
-class Row(NamedTuple):
-    """What an input did: the next state, what was sent on which link, whose links were cut, who received an event."""
-
-    next: int
-    sends: tuple[tuple[Link, int], ...] = ()
-    cuts: tuple[str, ...] = ()
-    got: frozenset[str] = frozenset()
-
-
-@dataclass
-class Table:
-    """The states of a broker or service as they were met, its inputs, and a row for each that was met."""
-
-    states: dict[Any, int] = field(default_factory=dict)
-    inputs: dict[str, int] = field(default_factory=dict)
-    rows: dict[tuple[int, str], Row] = field(default_factory=dict)
-    facts: list[dict[str, frozenset[str]]] = field(default_factory=list)
-
-    def number(self, key: Any) -> int:
-        return self.states.setdefault(key, len(self.states))
-
-    def add(self, state: int, input: str, row: Row) -> None:
-        known = self.rows.setdefault((state, input), row)
-        self.inputs.setdefault(input, len(self.inputs))
-        if known != row:
-            raise WorkbenchError(f"{input} in state {state} leads to {known} and to {row}; expected one outcome")
-
-
-@dataclass
-class Tables:
-    """The tables of a world: brokers, services, messages by number, and how many worlds there are."""
-
-    scripts: Mapping[str, Script]
-    brokers: dict[str, Table]
-    hosts: dict[str, Table]
-    messages: dict[Any, int]
-    met: dict[tuple[str, int, int], frozenset[str]]
-    longest: int = 1
-    worlds: int = 0
-    transitions: int = 0
-
-
-def tabulated(scripts: tuple[Script, ...], *, limit: int = 200_000, step: Stepping | None = None) -> Tables:
-    """The tables of two brokers and a few services, over all interleavings.
-
-    >>> from workbench.tip.host import Leave
-    >>> from workbench.tip.services import History
-    >>> tables = tabulated((Script("history", "client", History(), (JOIN, Leave())),))
-    >>> tables.worlds > 10, len(tables.brokers["client"].rows) > 5
-    (True, True)
-    """
-    return _Tabulating({script.name: script for script in scripts}, step or brokering.step).tables_of(limit)
-
-
-class _Tabulating(_Explorer):
-    """The explorer, without its judgement, writing down every step."""
-
-    def __init__(self, scripts: Mapping[str, Script], step: Stepping) -> None:
-        super().__init__(scripts, step)
-        brokers = {name: Table() for name in ("client", "server")}
-        self.tables = Tables(scripts, brokers, {name: Table() for name in scripts}, {}, {})
-        self._under_way: dict[str, tuple[int, str]] = {}
-        self._sends: dict[str, list[tuple[Link, int]]] = {}
-        self._cuts: dict[str, list[str]] = {}
-        self._got: dict[str, set[str]] = {}
-
-    def tables_of(self, limit: int) -> Tables:
-        first = self.first()
-        self._note(first)
-        seen, worlds = {worlds_equal(first)}, [first]
-        while worlds:
-            world = worlds.pop()
-            for action in self.actions(world):
-                after = self.act(world, action)
-                self.tables.transitions += 1
-                key = worlds_equal(after)
-                if key not in seen:
-                    if len(seen) >= limit:
-                        raise WorkbenchError(f"more than {limit} states; expected a smaller world, or a larger limit")
-                    seen.add(key)
-                    worlds.append(after)
-                    self._note(after)
-        self.tables.worlds = len(seen)
-        return self.tables
-
-    def check_delivery(self, before: State, effects: tuple[Effect, ...]) -> None:
-        """SPIN judges."""
-
-    def _note(self, world: World) -> None:
-        """Number the states of a world, and write down what is true in them."""
-        numbers = {}
-        for name, state in world.brokers.items():
-            table = self.tables.brokers[name]
-            numbers[name] = table.number(_state_key(state, world.now))
-            if numbers[name] == len(table.facts):
-                table.facts.append(_facts(state))
-        for name, state in world.brokers.items():
-            registered = [Registered(state.label(n), s.description) for n, s in state.services.items()]
-            active = active_services(registered, _truly_outside(world, name))
-            met = frozenset(n for n in state.services if state.label(n) in active)
-            other = next(n for n in world.brokers if n != name)
-            self.tables.met[name, numbers[name], numbers[other]] = met
-        self.tables.longest = max(self.tables.longest, *(len(c) for c in world.channels.values()), 1)
-
-    # -- rows ----------------------------------------------------------------------------------------------
-
-    def act(self, world: World, action: tuple[str, ...]) -> World:
-        after = super().act(world, action)
-        if action == ("tick",):
-            for name, state in world.brokers.items():
-                before = self.tables.brokers[name].number(_state_key(state, world.now))
-                self._write(name, before, "tick", after)
-        return after
-
-    def input(self, world: World, name: str, input: Input) -> World:
-        outer = name not in self._under_way and not isinstance(input, Tick)
-        if outer:
-            label = _said(input)
-            if isinstance(input, Received):
-                label = f"received {input.name} {self._message(input.event)}"
-            before = self.tables.brokers[name].number(_state_key(world.brokers[name], world.now))
-            self._under_way[name] = (before, label)
-        if isinstance(input, Filter):
-            self._filtering(world.brokers[name], name, input, world.now)
-        after = super().input(world, name, input)
-        if outer:
-            before, label = self._under_way.pop(name)
-            self._write(name, before, label, after)
-        return after
-
-    def _filtering(self, state: State, name: str, input: Input, now: int) -> None:
-        effects = self.step(state, input, now).effects
-        sent = [effect.name for effect in effects if isinstance(effect, Send)]
-        self._got[name] = set(sent) | ({"somebody twice"} if len(set(sent)) < len(sent) else set())
-
-    def _write(self, name: str, before: int, label: str, after: World) -> None:
-        table = self.tables.brokers[name]
-        number = table.number(_state_key(after.brokers[name], after.now))
-        if number == len(table.facts):
-            table.facts.append(_facts(after.brokers[name]))
-        made = tuple(self._sends.pop(name, ())), tuple(self._cuts.pop(name, ())), frozenset(self._got.pop(name, ()))
-        table.add(before, label, Row(number, *made))
-
-    def _carry(self, world: World, sender: str, receiver: str, event: Event | None) -> World:
-        if not (receiver in self.scripts and self.scripts[receiver].listens):
-            self._sends.setdefault(sender, []).append(((sender, receiver), self._message(event)))
-        return super()._carry(world, sender, receiver, event)
-
-    def _cut(self, world: World, one: str, other: str) -> World:
-        broker, gone = (one, other) if one in world.brokers else (other, one)
-        if (one, other) in world.links and broker in self._under_way:
-            self._cuts.setdefault(broker, []).append(gone)
-        return super()._cut(world, one, other)
-
-    def _happened(self, world: World, name: str, happening: str, after: World) -> World:
-        table = self.tables.hosts[name]
-        before = table.number(_host_key(world, name))
-        table.add(before, happening, Row(table.number(_host_key(after, name)), tuple(self._sends.pop(name, ()))))
-        return after
-
-    def _script(self, world: World, script: Script) -> World:
-        at = world.at[script.name]
-        return self._happened(world, script.name, f"act {at}", super()._script(world, script))
-
-    def _arrive(self, world: World, sender: str, receiver: str, event: Event | None) -> World:
-        after = super()._arrive(world, sender, receiver, event)
-        if receiver not in world.brokers and not self.scripts[receiver].listens and event is not None:
-            return self._happened(world, receiver, f"received {self._message(event)}", after)
-        return after
-
-    def _message(self, event: Event | None) -> int:
-        return self.tables.messages.setdefault(_event_key(event), len(self.tables.messages) + 1)
-
-
-def _host_key(world: World, name: str) -> Any:
-    host = world.hosts.get(name)
-    return None if host is None else (host.ended, host.made, host.advertised)
-
-
-def _said(input: Input) -> str:
-    return " ".join([type(input).__name__, *(str(part) for part in input)])
-
-
-def _facts(state: State) -> dict[str, frozenset[str]]:
-    """What is true in a state of a broker: sets of names."""
-    services = state.services.items()
-    registered = [Registered(state.label(n), s.description) for n, s in services]
-    met = active_services(registered, [entry for other in state.neighbours.values() for entry in other.entries])
-    visible = state.in_queue and state.in_queue[0][1].category == USER_INPUT
-    return {
-        "connected": frozenset(state.connected),
-        "registered": frozenset(state.services),
-        "active": frozenset(n for n, s in services if s.active),
-        "known": frozenset(n for n in state.services if state.label(n) in met),
-        "subscribed": frozenset(n for n, s in services if s.subscriptions),
-        "gone": frozenset(n for n, s in services if s.gone_since is not None),
-        "wanted": frozenset(expected_receivers(state)),
-        "allowed": frozenset({*([state.foreground] if visible else state.services), *state.neighbours}),
-        "busy": frozenset(["filter"] * bool(state.in_queue) + ["time"] * (deadline(state) is not None)),
-    }
-
-
-# -- the model -------------------------------------------------------------------------------------------------
+KINDS = (
+    "Start", "Shutdown", "Connect", "Disconnect", "Connected", "Disconnected", "Received", "Filter", "Sent", "Tick",
+    "Foreground", "Pass", "Act",
+)  # fmt: skip
+SETS = ("registered", "active", "known", "wanted", "allowed")
+FACTS = ("running", "busy", "waiting", "due", "astray")
 
 
 class Model(NamedTuple):
@@ -282,313 +60,363 @@ def promela(tables: Tables) -> Model:
     return Model(writer.text(), writer.tables_text())
 
 
+COMPOSING = """
+static const Row *found(int who, int kind, int other, int number) {
+  const Row *rows = T[who].rows;
+  int input = (kind * NAMES + other) * NUMBERS + number, low = 0, high = T[who].length;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (rows[middle].state < now.q[who] || (rows[middle].state == now.q[who] && rows[middle].input < input))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < T[who].length && rows[low].state == now.q[who] && rows[low].input == input ? &rows[low] : 0;
+}
+
+/* What an action put into channels, and which channels it empties first: Promela's part of it. */
+static int missing, right, put, put_link[64], put_message[64], emptied, next;
+
+static void begin(void) { missing = put = emptied = next = 0; }
+static int linked(int one, int other) { return (now.links >> PAIR[one][other]) & 1; }
+static void link_up(int one, int other) { now.links |= 1 << PAIR[one][other]; }
+static void give(int who, int kind, int other, int number);
+
+static void cut(int one, int other) {
+  int i, kept = 0;
+  if (!linked(one, other)) return;
+  now.links &= ~(1 << PAIR[one][other]);
+  for (i = 0; i < put; i++)
+    if (put_link[i] != LINK[one][other] && put_link[i] != LINK[other][one]) {
+      put_link[kept] = put_link[i];
+      put_message[kept++] = put_message[i];
+    }
+  put = kept;
+  emptied |= 1 << LINK[one][other] | 1 << LINK[other][one];
+  if (is_broker[one]) give(one, Disconnected, other, 0);
+  if (is_broker[other]) give(other, Disconnected, one, 0);
+}
+
+static void arrive(int from, int to, int message) {
+  if (message == CLOSED) { cut(from, to); return; }
+  give(to, Received, from, message);
+  if (is_broker[from] && linked(from, to)) give(from, Sent, to, 0);
+}
+
+static void give(int who, int kind, int other, int number) {
+  const Row *row = found(who, kind, other, number);
+  int i;
+  if (!row) { missing = 1; return; }
+  now.q[who] = row->next;
+  for (i = row->first; i < row->first + row->length; i++) {
+    int to = does[i].to, message = does[i].message;
+    if (message == OPENED) {
+      link_up(who, to);
+      give(who, Connected, to, 0);
+      give(to, Connected, who, 0);
+    } else if (linked(who, to)) {
+      if (listens[to]) arrive(who, to, message);
+      else if (put < 64) { put_link[put] = LINK[who][to]; put_message[put++] = message; }
+      else missing = 1;
+    }
+  }
+}
+
+/* Whether the next event of a broker's in-queue goes to whom it belongs, once, and to nobody who must not have it. */
+static int delivers(int who) {
+  const Row *row = found(who, Filter, 0, 0);
+  int i, got = 0;
+  if (!row) return 0;
+  for (i = row->first; i < row->first + row->length; i++)
+    if (does[i].message > CLOSED) {
+      if (got >> does[i].to & 1) return 0;
+      got |= 1 << does[i].to;
+    }
+  return got == wanted[who][now.q[who]] && !(got & ~allowed[who][now.q[who]]);
+}
+
+static void pass(void) {
+  int who;
+  for (who = 0; who < NAMES; who++)
+    if (is_broker[who]) give(who, Pass, 0, 0);
+  for (who = 0; who < NAMES; who++)
+    if (is_broker[who] && due[who][now.q[who]]) give(who, Tick, 0, 0);
+}
+"""
+
+
 class _Writer:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.names = sorted({"client", "server", *tables.scripts})
-        self.links = sorted({link for table in (*tables.brokers.values(), *tables.hosts.values())
-                             for row in table.rows.values() for link, _ in row.sends})  # fmt: skip
+        self.names = sorted(tables.nodes)
+        self.pairs = [("client", "server"), *((s.name, s.broker) for s in tables.scripts.values())]
+        self.links = [link for one, other in self.pairs for link in ((one, other), (other, one))]
+        self.services = [(s.name, s.broker) for s in tables.scripts.values()]
+        self.numbers = 1 + max([*tables.messages.values(), *(len(s.acts) for s in tables.scripts.values())])
         self.needing = [(s.name, s.broker) for s in tables.scripts.values() if s.behaviour.description.conditions]
-        self.leaving = [(s.name, s.broker) for s in tables.scripts.values() if DIE in s.acts]
+
+    def number(self, name: str) -> int:
+        return self.names.index(name)
 
     def bits(self, names: frozenset[str]) -> int:
-        return sum(1 << self.names.index(name) if name in self.names else 1 << len(self.names) for name in names)
-
-    def text(self) -> str:
-        parts = [self._header(), self._globals(), self._inlines(), self._deliveries()]
-        parts += [self._filters(), self._scripts(), self._time(), self._claims()]
-        return "\n".join(parts)
-
-    def tables_text(self) -> str:
-        received = [self._received(sender, receiver) for sender, receiver in self.links]
-        return "\n".join([self._rows(), self._facts(), *received, ""])
-
-    def _header(self) -> str:
-        said = "\n".join(f" * message {n}: {' '.join(map(str, key))[:100]}" for key, n in self.tables.messages.items())
-        return f"/* Made from the broker's own steps: {self.tables.worlds} worlds were met.\n{_comment(said)}\n */"
+        return sum(1 << self.number(name) for name in names if name)
 
     # -- tables, in C ------------------------------------------------------------------------------------------
 
+    def tables_text(self) -> str:
+        parts = [self._names(), self._rows(), self._facts(), COMPOSING, *map(self._met, self.needing)]
+        return "\n".join([*parts, *map(self._known, self.tables.brokers), self._look(), ""])
+
+    def _names(self) -> str:
+        """Names, kinds of input and connections as numbers."""
+        square = [[(a, b) for b in self.names] for a in self.names]
+        pair = [[self._index(self.pairs, {a, b}) for a, b in line] for line in square]
+        link = [[self.links.index(one) if one in self.links else 31 for one in line] for line in square]
+        listens = [name in self.tables.scripts and self.tables.scripts[name].listens for name in self.names]
+        brokers = [name in self.tables.brokers for name in self.names]
+        return "\n".join([
+            f"enum {{ NAMES = {len(self.names)}, NUMBERS = {self.numbers}, CLOSED = {CLOSED}, OPENED = {OPENED} }};",
+            f"enum {{ {', '.join(KINDS)} }};",
+            f"static const char PAIR[][NAMES] = {_c(pair)}, LINK[][NAMES] = {_c(link)};",
+            f"static const char listens[] = {_c(listens)}, is_broker[] = {_c(brokers)};",
+        ])  # fmt: skip
+
+    @staticmethod
+    def _index(pairs: list[tuple[str, str]], wanted: set[str]) -> int:
+        return next((n for n, pair in enumerate(pairs) if set(pair) == wanted), 31)
+
     def _rows(self) -> str:
-        most = max((len(row.sends) for table in self._all().values() for row in table.rows.values()), default=0) + 1
-        lines = [
-            f"typedef struct {{ short state, input, next, length, link[{most}], sent[{most}]; int cut, got; }} Row;",
-            "static int row, found; static const Row *it;",
-        ]
-        for name, table in self._all().items():
-            lines += [f"enum {{ {', '.join(f'{_input(name, i)} = {n}' for i, n in table.inputs.items())} }};"]
-            lines += [f"static const Row T_{name}[] = {{"]
-            for (state, input), row in sorted(table.rows.items(), key=lambda r: (r[0][0], r[0][1])):
-                links = ", ".join(str(self.links.index(link)) for link, _ in row.sends) or "0"
-                sent = ", ".join(str(message) for _, message in row.sends) or "0"
-                lines.append(
-                    f"  {{ {state}, {table.inputs[input]}, {row.next}, {len(row.sends)}, {{ {links} }}, {{ {sent} }}, "
-                    f"{self.bits(frozenset(row.cuts))}, {self.bits(row.got)} }}, /* {_comment(input)} */"
-                )
-            width = max(1, len(table.inputs))
-            lines += [
-                "};",
-                f"static short at_{name}[{max(1, len(table.states))}][{width}]; static int made_{name};",
-                f"static const Row *row_{name}(int state, int input) {{",
-                f"  if (!made_{name}) {{ int i; made_{name} = 1;",
-                f"    for (i = 0; i < (int)(sizeof T_{name} / sizeof(Row)); i++)",
-                f"      at_{name}[T_{name}[i].state][T_{name}[i].input] = (short)(i + 1); }}",
-                f"  return at_{name}[state][input] ? &T_{name}[at_{name}[state][input] - 1] : 0;",
-                "}",
-            ]
+        lines = ["typedef struct { short state; int input; short next, first, length; } Row;"]
+        does: list[str] = []
+        for name, table in self._tables():
+            lines.append(f"static const Row T_{_name(name)}[] = {{ /* {name} */")
+            rows = sorted((state, self._input(*given), row) for (state, given), row in table.rows.items())
+            for state, input, row in rows:
+                lines.append(f"  {{ {state}, {input}, {row.next}, {len(does)}, {len(row.does)} }},")
+                does += [f"{{ {self.number(to)}, {message} }}" for to, message in row.does]
+            lines.append("};")
+        lines.append(f"static const struct {{ char to; short message; }} does[] = {{ {', '.join(does) or '{0, 0}'} }};")
+        sizes = ", ".join(f"{{ T_{_name(n)}, sizeof T_{_name(n)} / sizeof(Row) }}" for n, _ in self._tables())
+        lines.append(f"static const struct {{ const Row *rows; int length; }} T[] = {{ {sizes} }};")
         return "\n".join(lines)
 
-    def _all(self) -> dict[str, Table]:
-        return {**self.tables.brokers, **{_name(n): t for n, t in self.tables.hosts.items()}}
+    def _input(self, what: str, who: str, number: int) -> int:
+        return (KINDS.index(what) * len(self.names) + (self.number(who) if who else 0)) * self.numbers + number
+
+    def _tables(self) -> list[tuple[str, Table]]:
+        return [(name, self.tables.nodes[name]) for name in self.names]
 
     def _facts(self) -> str:
         lines = []
-        for broker, table in self.tables.brokers.items():
-            for fact in ("connected", "registered", "active", "known", "subscribed", "gone", "wanted", "allowed"):
-                values = ", ".join(str(self.bits(facts[fact])) for facts in table.facts)
-                lines.append(f"static const int {fact}_{broker}[] = {{ {values} }};")
-            for what in ("filter", "time"):
-                values = ", ".join(str(int(what in facts["busy"])) for facts in table.facts)
-                lines.append(f"static const char {what}_{broker}[] = {{ {values} }};")
-        for service, broker in self.needing:
-            other = "server" if broker == "client" else "client"
-            width = len(self.tables.brokers[other].states)
-            lines.append(f"static char met_{_name(service)}(int here, int there) {{ switch (here * {width} + there) {{")
-            for (name, here, there), met in sorted(self.tables.met.items()):
-                if name == broker and service in met:
-                    lines.append(f"  case {here * width + there}:")
-            lines.append("  return 1; default: return 0; } }")
+        for fact in (*SETS, *FACTS):
+            kind = "int" if fact in SETS else "char"
+            for name in self.tables.brokers:
+                values = [
+                    self.bits(facts[fact]) if fact in SETS else fact in facts["is"]
+                    for facts in self.tables.nodes[name].facts
+                ]
+                lines.append(f"static const {kind} {fact}_{name}[] = {_c(values)};")
+            here = ", ".join(f"{fact}_{n}" if n in self.tables.brokers else "0" for n in self.names)
+            lines.append(f"static const {kind} *const {fact}[] = {{ {here} }};")
         return "\n".join(lines)
+
+    def _met(self, service: tuple[str, str]) -> str:
+        """Whether the conditions of a service are truly met, by the states of both brokers."""
+        name, broker = service
+        holds = [pair for pair, met in self.tables.met.items() if pair.broker == broker and name in met]
+        return self._of_pairs(f"met_{_name(name)}", broker, [(p.here, p.there, p.linked) for p in holds])
+
+    def _known(self, broker: str) -> str:
+        """Whether a broker knows what the other one truly advertises."""
+        holds = [pair for pair, known in self.tables.known.items() if pair.broker == broker and known]
+        return self._of_pairs(f"knows_{broker}", broker, [(p.here, p.there, p.linked) for p in holds])
+
+    def _of_pairs(self, name: str, broker: str, pairs: list[tuple[int, int, bool]]) -> str:
+        here, there = self.number(broker), self.number(_other(broker))
+        width = len(self.tables.nodes[_other(broker)].states)
+        cases = "".join(f" case {2 * (a * width + b) + linked}:" for a, b, linked in sorted(pairs))
+        return (
+            f"static char {name}(void) {{\n"
+            f"  switch (2 * (now.q[{here}] * {width} + now.q[{there}]) + linked({here}, {there})) {{\n"
+            f" {cases} return 1; default: return 0; }}\n}}"
+        )
+
+    def _look(self) -> str:
+        """What the claims speak of, after each action."""
+        lines = ["static void look(void) {"]
+        for name, broker in self.needing:
+            lines.append(f"  now.isMet_{_name(name)} = met_{_name(name)}();")
+            for fact, of in (("isKnown", "known"), ("isSubscribed", "active")):
+                lines.append(f"  now.{fact}_{_name(name)} = {self._has(of, broker, name)};")
+        for name, broker in self.services:
+            there = f"linked({self.number(name)}, {self.number(broker)})"
+            lines.append(f"  now.isThere_{_name(name)} = {there};")
+            lines.append(f"  now.isRegistered_{_name(name)} = {self._has('registered', broker, name)};")
+        lines += [f"  now.knows_{broker} = knows_{broker}();" for broker in self.tables.brokers]
+        return "\n".join([*lines, "}"])
+
+    def _has(self, fact: str, broker: str, name: str) -> str:
+        return f"({fact}_{broker}[now.q[{self.number(broker)}]] >> {self.number(name)}) & 1"
 
     # -- processes ---------------------------------------------------------------------------------------------
 
+    def text(self) -> str:
+        parts = [self._header(), self._globals()]
+        parts += [*map(self._delivery, self._used()), *map(self._filter, self._filters())]
+        parts += [self._plan(), *map(self._script, self.tables.scripts.values()), self._time(), self._claims()]
+        return "\n".join(parts)
+
+    def _header(self) -> str:
+        lines = [f"/* Made from the brokers' own steps: {self.tables.worlds} worlds were met."]
+        lines += [f" * message {n}: {_comment(' '.join(map(str, k)))[:100]}" for k, n in self.tables.messages.items()]
+        lines += [f" * c[{n}]: from {sender} to {receiver}" for n, (sender, receiver) in enumerate(self.links)]
+        lines += [f" * q[{n}]: the state of {name}" for n, name in enumerate(self.names)]
+        return "\n".join([*lines, " */"])
+
     def _globals(self) -> str:
-        lines = ['c_decl { \\#include "tables.h" }', "hidden short m;", "bit joined;"]
-        lines += [f"short q_{name};" for name in self.tables.brokers]
-        lines += [f"short h_{_name(name)};" for name in self.tables.hosts]
-        for names, facts in ((self.needing, ("isMet", "isKnown", "isSubscribed")),
-                             (self.leaving, ("isGone", "isRegistered"))):  # fmt: skip
-            lines += [f"bit {fact}_{_name(name)};" for name, _ in names for fact in facts]
-        lines += [f"chan {_chan(link)} = [{self.tables.longest + 1}] of {{ short }};" for link in self.links]
-        return "\n".join(lines)
+        bits = [f"{fact}_{_name(n)}" for n, _ in self.needing for fact in ("isMet", "isKnown", "isSubscribed")]
+        bits += [f"{fact}_{_name(n)}" for n, _ in self.services for fact in ("isThere", "isRegistered")]
+        bits += [f"knows_{broker} = 1" for broker in self.tables.brokers]
+        asserts = " && ".join(f"!astray_{n}[now.q[{self.number(n)}]]" for n in self.tables.brokers)
+        return f"""c_code {{ \\#include "tables.h" }}
+short q[{len(self.names)}];
+int links;
+bit {', '.join(bits)};
+chan c[{len(self.links)}] = [{self.tables.longest + 1}] of {{ short }};
+hidden byte l;
+hidden short m;
 
-    def _inlines(self) -> str:
-        sends = "\n".join(
-            f"  :: c_expr {{ row < it->length && it->link[row] == {number} }} -> "
-            f"c_code {{ m = it->sent[row]; row++; }}; {_chan(link)} ! m"
-            for number, link in enumerate(self.links)
-        )
-        cuts = []
-        for name, script in self.tables.scripts.items():
-            for link in ((name, script.broker), (script.broker, name)):
-                if link in self.links:
-                    cuts.append(
-                        f"  do :: c_expr {{ it->cut & {self.bits(frozenset({name}))} }} && nempty({_chan(link)}) -> "
-                        f"{_chan(link)} ? m :: else -> break od;"
-                    )
-        checks = [
-            f"  assert(c_expr {{ !(subscribed_{b}[now.q_{b}] & ~active_{b}[now.q_{b}]) }});"
-            for b in self.tables.brokers
-        ]
-        lets = [
-            f"    now.isMet_{_name(s)} = met_{_name(s)}(now.q_{b}, now.q_{'server' if b == 'client' else 'client'});\n"
-            f"    now.isKnown_{_name(s)} = (known_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;\n"
-            f"    now.isSubscribed_{_name(s)} = (active_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;"
-            for s, b in self.needing
-        ] + [
-            f"    now.isGone_{_name(s)} = (gone_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;\n"
-            f"    now.isRegistered_{_name(s)} = (registered_{b}[now.q_{b}] >> {self.names.index(s)}) & 1;"
-            for s, b in self.leaving
-        ]
-        body = "\n".join(lets)
-        return "\n".join([
-            "inline carry() {\n  c_code { row = 0; };\n  do", sends, "  :: else -> break\n  od;", *cuts, "  m = 0\n}",
-            "inline look() {", f"  c_code {{\n{body}\n    ;\n  }};", *checks, "  skip\n}",
-        ])  # fmt: skip
+inline settle() {{
+  do
+  :: c_expr {{ emptied }} -> c_code {{ l = __builtin_ctz(emptied); emptied &= emptied - 1; }};
+     do :: len(c[l]) > 0 -> c[l] ? m :: len(c[l]) == 0 -> break od
+  :: else -> break
+  od;
+  do
+  :: c_expr {{ next < put }} -> c_code {{ l = put_link[next]; m = put_message[next]; next++; }}; c[l] ! m
+  :: else -> break
+  od;
+  c_code {{ look(); }};
+  assert(c_expr {{ !missing }});
+  assert(c_expr {{ {asserts} }})
+}}
+"""
 
-    def _input(self, name: str, input: str, variable: str) -> str:
-        """Take the row of an input; one that was never met must not come about."""
+    def _used(self) -> list[tuple[str, str]]:
+        """The connections on which something is sent and waits."""
+        sent = {(name, to) for name, table in self._tables() for row in table.rows.values() for to, _ in row.does}
+        listening = {name for name, script in self.tables.scripts.items() if script.listens}
+        return [link for link in self.links if link in sent and link[1] not in listening]
+
+    def _delivery(self, link: tuple[str, str]) -> str:
+        sender, receiver = link
         return (
-            f"c_code {{ it = row_{name}(now.{variable}, {input}); found = it != 0; }}; assert(c_expr {{ found }}); "
-            f"c_code {{ now.{variable} = it->next; }}; carry()"
+            f"active proctype deliver_{_name(sender)}_{_name(receiver)}() {{\nend: do\n"
+            f"  :: d_step {{ nempty(c[{self.links.index(link)}]) -> c[{self.links.index(link)}] ? m; "
+            f'printf("deliver {sender} {receiver} (message %d)\\n", m); '
+            f"c_code {{ begin(); arrive({self.number(sender)}, {self.number(receiver)}, m); }}; settle() }}\n  od\n}}"
         )
 
-    def _received(self, sender: str, receiver: str) -> str:
-        """A function of C that turns a message into an input."""
-        table = self.tables.brokers[receiver] if receiver in self.tables.brokers else self.tables.hosts[receiver]
-        begins = f"received {sender} " if receiver in self.tables.brokers else "received "
-        cases = "".join(
-            f" case {input.removeprefix(begins)}: return {_input(_name(receiver), input)};"
-            for input in table.inputs
-            if input.startswith(begins) and input.removeprefix(begins).isdigit()
+    def _filters(self) -> list[str]:
+        return [n for n in self.tables.brokers if any("busy" in facts["is"] for facts in self.tables.nodes[n].facts)]
+
+    def _filter(self, name: str) -> str:
+        n = self.number(name)
+        return (
+            f"active proctype filter_{name}() {{\nend: do\n"
+            f'  :: d_step {{ c_expr {{ busy[{n}][now.q[{n}]] }} -> printf("filter {name}\\n"); '
+            f"c_code {{ begin(); right = delivers({n}); give({n}, Filter, 0, 0); }}; "
+            "assert(c_expr { right }); settle() }\n  od\n}"
         )
-        name = f"in_{_name(sender)}_{_name(receiver)}"
-        return f"static int {name}(int m) {{ switch (m) {{{cases} default: return 0; }} }}"
 
-    def _deliveries(self) -> str:
-        made = []
-        for sender, receiver in self.links:
-            to, variable = (receiver, f"q_{receiver}") if receiver in self.tables.brokers else (
-                _name(receiver), f"h_{_name(receiver)}"
-            )  # fmt: skip
-            taken = self._input(to, f"in_{_name(sender)}_{_name(receiver)}(m)", variable)
-            sent = f"Sent {receiver} 1"
-            answer = ""
-            if sender in self.tables.brokers and sent in self.tables.brokers[sender].inputs:
-                bit = self.bits(frozenset({receiver}))
-                answer = (
-                    f" if :: c_expr {{ connected_{sender}[now.q_{sender}] & {bit} }} -> "
-                    f"{self._input(sender, _input(sender, sent), f'q_{sender}')} :: else fi;"
-                )
-            made.append(
-                f"active proctype deliver_{_name(sender)}_{_name(receiver)}() {{\nend: do\n"
-                f"  :: d_step {{ {_chan((sender, receiver))} ? m -> "
-                f'printf("deliver {sender} {receiver} (message %d)\\n", m); {taken};{answer} look() }}\n  od\n}}'
-            )
-        return "\n".join(made)
+    def _plan(self) -> str:
+        lines = ["active proctype plan() {"]
+        for at, (name, input) in enumerate(self.tables.plan):
+            guard, act = self._planned(name, input)
+            said = f'printf("plan {name} {_comment(repr(input))}\\n")'
+            lines.append(f"at_{at}: d_step {{ c_expr {{ {guard} }} -> {said}; {self._do(act)} }};")
+        return "\n".join([*lines, "end: false\n}"])
 
-    def _filters(self) -> str:
-        made = []
-        for name, table in self.tables.brokers.items():
-            if "Filter" not in table.inputs:
-                continue
-            made.append(
-                f"active proctype filter_{name}() {{\nend: do\n"
-                f"  :: d_step {{ c_expr {{ filter_{name}[now.q_{name}] }} -> "
-                f'printf("filter {name}\\n"); c_code {{ it = row_{name}(now.q_{name}, {_input(name, "Filter")}); }}; '
-                f"assert(c_expr {{ it->got == wanted_{name}[now.q_{name}] }}); "
-                f"assert(c_expr {{ !(it->got & ~allowed_{name}[now.q_{name}]) }}); "
-                f"c_code {{ now.q_{name} = it->next; }}; carry(); look() }}\n  od\n}}"
-            )
-        return "\n".join(made)
-
-    def _scripts(self) -> str:
-        both = "; ".join(self._input(name, _input(name, label), f"q_{name}") for name, label in (
-            ("client", "Connect server"), ("server", "Connected client broker")))  # fmt: skip
-        act = f'd_step {{ printf("connect\\n"); {both}; joined = 1; look() }}'
-        made = [f"active proctype connect() {{\n  {act};\nend: false\n}}"]
-        made += [self._script(script) for script in self.tables.scripts.values()]
-        return "\n".join(made)
+    def _planned(self, name: str, input: Input) -> tuple[str, str]:
+        n, running = self.number(name), f"running[{self.number(name)}][now.q[{self.number(name)}]]"
+        match input:
+            case Start():
+                return f"!{running}", f"give({n}, Start, 0, 0)"
+            case Shutdown(keep):
+                return running, f"give({n}, Shutdown, 0, {int(keep)})"
+            case Connect(other):
+                m = self.number(other)
+                both = f"{running} && running[{m}][now.q[{m}]]"
+                return f"{both} && !({self._linked(name, other)})", f"give({n}, Connect, {m}, 0)"
+            case Disconnected(other):
+                return running, f"cut({n}, {self.number(other)})"
+        return running, f"give({n}, {type(input).__name__}, {self.number(input.name)}, 0)"  # type: ignore[union-attr]
 
     def _script(self, script: Script) -> str:
-        name, broker, bit = _name(script.name), script.broker, self.bits(frozenset({script.name}))
-        lines = [f"active proctype {name}() {{"]
+        name, broker = self.number(script.name), self.number(script.broker)
+        running, there = f"running[{broker}][now.q[{broker}]]", self._linked(script.name, script.broker)
+        registered = f"registered[{broker}][now.q[{broker}]] & {1 << name}"
+        connected = f"link_up({name}, {broker}); give({broker}, Connected, {name}, 0)"
+        lines = [f"active proctype {_name(script.name)}() {{"]
         for at, act in enumerate(script.acts):
-            guard = {
-                JOIN: "1", SHOW: "1", RETURN: f"registered_{broker}[now.q_{broker}] & {bit}",
-            }.get(act if isinstance(act, str) else "", f"connected_{broker}[now.q_{broker}] & {bit}")  # fmt: skip
-            takes = {
-                JOIN: f"Connected {script.name} service", RETURN: f"Connected {script.name} service",
-                DIE: f"Disconnected {script.name}", SHOW: f"Foreground {script.name}",
-            }.get(act if isinstance(act, str) else "")  # fmt: skip
-            flush = ""
-            if act == DIE:
-                flush = " ".join(
-                    f"do :: nempty({_chan(link)}) -> {_chan(link)} ? m :: else -> break od;"
-                    for link in ((script.name, broker), (broker, script.name)) if link in self.links
-                )  # fmt: skip
-            parts = [f'printf("{script.name} does act {at}: {_comment(repr(act))[:60]}\\n");', flush]
-            if takes and takes in self.tables.brokers[broker].inputs:
-                parts.append(self._input(broker, _input(broker, takes), f"q_{broker}") + ";")
-            if f"act {at}" in self.tables.hosts[script.name].inputs:
-                parts.append(self._input(name, _input(name, f"act {at}"), f"h_{name}") + ";")
-            label = f"end_{at}" if act == RETURN else f"at_{at}"
-            lines.append(f"{label}: if :: d_step {{ c_expr {{ {guard} }} -> {' '.join(parts)} look() }} fi;")
-        lines.append(f"  goto {'end' if script.acts[script.again] == RETURN else 'at'}_{script.again}\n}}"
-                     if script.again is not None else "end: false\n}")  # fmt: skip
+            guards = {JOIN: running, SHOW: running, RETURN: f"{running} && !({there}) && {registered}"}
+            acts = {
+                JOIN: f"{connected}; give({name}, Act, 0, {at})", RETURN: connected,
+                SHOW: f"give({broker}, Foreground, {name}, 0)", DIE: f"cut({name}, {broker})",
+            }  # fmt: skip
+            key = act if isinstance(act, str) else ""
+            said = f'printf("{script.name} does act {at}: {_comment(repr(act))[:60]}\\n")'
+            does = acts.get(key, f"give({name}, Act, 0, {script.acts.index(act)})")
+            guard = guards.get(key, f"{running} && {there}")
+            stuck = "" if act == RETURN else (
+                f"\n  :: timeout && c_expr {{ {registered} }} -> assert(false) /* deadlock */"
+            )  # fmt: skip
+            lines.append(
+                f"end_{at}: if\n  :: d_step {{ c_expr {{ {guard} }} -> {said}; {self._do(does)} }}{stuck}\n  fi;"
+            )
+        lines.append(f"  goto end_{script.again}\n}}" if script.again is not None else "end: false\n}")
         return "\n".join(lines)
 
     def _time(self) -> str:
-        brokers = [name for name, table in self.tables.brokers.items() if "tick" in table.inputs]
-        if not brokers:
-            return ""
-        ticks = " ".join(self._input(name, _input(name, "tick"), f"q_{name}") + ";" for name in brokers)
-        waits = " || ".join(f"time_{name}[now.q_{name}]" for name in brokers)
+        waits = " || ".join(f"waiting[{self.number(n)}][now.q[{self.number(n)}]]" for n in self.tables.brokers)
         return (
             f"active proctype time() {{\nend: do\n  :: d_step {{ c_expr {{ {waits} }} -> "
-            f'printf("tick\\n"); {ticks} look() }}\n  od\n}}'
+            f'printf("tick\\n"); {self._do("pass()")} }}\n  od\n}}'
         )
+
+    def _linked(self, one: str, other: str) -> str:
+        """Whether two are connected; SPIN wants no calls of functions where it asks."""
+        return f"now.links & {1 << self._index(self.pairs, {one, other})}"
+
+    @staticmethod
+    def _do(act: str) -> str:
+        return f"c_code {{ begin(); {act}; }}; settle()"
 
     def _claims(self) -> str:
         made = []
         for name in (_name(service) for service, _ in self.needing):
             made.append(f"ltl met_{name} {{ [] (isMet_{name} -> <> (isSubscribed_{name} || !isMet_{name})) }}")
+            made.append(f"ltl unmet_{name} {{ [] (!isMet_{name} -> <> (!isSubscribed_{name} || isMet_{name})) }}")
             made.append(f"ltl until_{name} {{ (!isSubscribed_{name}) W isKnown_{name} }}")
-        for name in (_name(service) for service, _ in self.leaving):
-            made.append(f"ltl gone_{name} {{ [] (isGone_{name} -> <> (!isGone_{name} || !isRegistered_{name})) }}")
+        for name in (_name(service) for service, _ in self.services):
+            there, registered = f"isThere_{name}", f"isRegistered_{name}"
+            made.append(f"ltl gone_{name} {{ [] ({registered} && !{there} -> <> (!{registered} || {there})) }}")
+            made.append(f"ltl there_{name} {{ [] ({there} && !{registered} -> <> ({registered} || !{there})) }}")
+        made += [f"ltl told_{broker} {{ [] (!knows_{broker} -> <> knows_{broker}) }}" for broker in self.tables.brokers]
         return "\n".join(made)
+
+
+def _other(broker: str) -> str:
+    return "server" if broker == "client" else "client"
+
+
+def _c(values: list[Any]) -> str:
+    return "{ " + ", ".join(_c(v) if isinstance(v, list) else str(int(v)) for v in values) + " }"
 
 
 def _name(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def _chan(link: Link) -> str:
-    return f"c_{_name(link[0])}_{_name(link[1])}"
-
-
-def _input(name: str, input: str) -> str:
-    return f"I_{name}_{_name(input)}"
-
-
 def _comment(text: str) -> str:
     return text.replace("*/", "* /").replace('"', "'").replace("\\", "/").replace("%", "%%")
-
-
-# -- SPIN ------------------------------------------------------------------------------------------------------
-
-
-class Checked(NamedTuple):
-    """What SPIN says of one claim (`deadlock and assertions` is one too): states stored, errors, and a trail."""
-
-    claim: str
-    states: int
-    transitions: int
-    errors: int
-    trail: tuple[str, ...] = ()
-
-
-SAFETY = "deadlock and assertions"
-
-
-def check(model: Model, folder: Path, *, only: str = "") -> list[Checked]:
-    """Have SPIN check a model, each claim by itself, or `only` one, in a folder of one's own."""
-    for tool in ("spin", "gcc"):
-        if shutil.which(tool) is None:
-            raise WorkbenchError(f"there is no {tool}; `sh tools/spin`, or apt-get install spin gcc libc6-dev")
-    (folder / "model.pml").write_text(model.promela)
-    (folder / "tables.h").write_text(model.tables)
-    _run(folder, "spin", "-a", "model.pml")
-    found, claims = [], [claim for claim in model.claims if only in ("", claim)]
-    if only in ("", SAFETY):
-        _run(folder, "gcc", "-O0", "-w", "-DNOREDUCE", "-DNOCLAIM", "-DSAFETY", "-o", "pan_safety", "pan.c")
-        found.append(_checked(folder, SAFETY, "./pan_safety"))
-    if claims:
-        _run(folder, "gcc", "-O0", "-w", "-DNOREDUCE", "-DNFAIR=6", "-o", "pan_claims", "pan.c")
-    return found + [_checked(folder, claim, "./pan_claims", "-a", "-f", "-N", claim) for claim in claims]
-
-
-def _checked(folder: Path, claim: str, *command: str) -> Checked:
-    for old in folder.glob("*.trail"):
-        old.unlink()
-    said = _run(folder, *command, "-m100000", "-w20")
-    numbers = {
-        what: int(found[1]) for what in ("states, stored", "transitions")
-        if (found := re.search(rf"(\d+) {what}", said))
-    }  # fmt: skip
-    errors = re.search(r"errors: (\d+)", said)
-    if errors is None or len(numbers) < 2 or ("Search not completed" in said and errors[1] == "0"):
-        raise WorkbenchError(f"SPIN did not finish with {claim}: {said[-300:]}")
-    trail: tuple[str, ...] = ()
-    if int(errors[1]):
-        shown = _run(folder, *command, "-r", "-n")
-        told = re.compile(r"\s*(deliver|filter|tick|connect|\S+ does)\b")
-        trail = tuple(line.strip() for line in shown.splitlines() if told.match(line))
-    return Checked(claim, numbers["states, stored"], numbers["transitions"], int(errors[1]), trail)
-
-
-def _run(folder: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode and not command[0].startswith("./pan"):
-        raise WorkbenchError(f"{' '.join(command)} failed: {(done.stderr or done.stdout)[-300:]}")
-    return done.stdout + done.stderr
