@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,12 +52,18 @@ class Replay:
     scenario: Scenario
     engine: str
     timelines: Any
-    notifications: Any
+    told: Callable[[], Any]
+    """what makes the notifications, once somebody asks for them: there are twice as many of them"""
     metrics: dict[str, Any]
     inputs: Callable[[Sequence[Any] | None], tables.Inputs]
     """the tables that were replayed: of the mobiles that are named, or of all"""
     plan: str = ""
     """how it was done: for each two populations what found their candidate pairs, and how many there were"""
+
+    @cached_property
+    def notifications(self) -> Any:
+        """Every message, in the declared order."""
+        return self.told()
 
     @cached_property
     def data(self) -> tables.Inputs:
@@ -77,7 +83,7 @@ class Replay:
     @property
     def _elsewhere(self) -> bool:
         """Whether the tables are Spark's, and not in this process."""
-        return not isinstance(self.notifications, pd.DataFrame)
+        return not isinstance(self.timelines, pd.DataFrame)
 
     def collect(self) -> Replay:
         """The same with its tables in this process, in the declared order: for what is small enough to be looked at.
@@ -90,7 +96,7 @@ class Replay:
         timelines = _pandas(self.timelines).sort_values(["tau", *pair], ignore_index=True)
         told = _pandas(self.notifications)  # an unmatch comes before a match
         notifications = told.sort_values(["t", "kind", *pair], ascending=[True, False, True, True], ignore_index=True)
-        return replace(self, timelines=timelines, notifications=notifications, inputs=lambda mobiles: self.data)
+        return replace(self, timelines=timelines, told=lambda: notifications, inputs=lambda mobiles: self.data)
 
     def explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
         """Both filters of a pair at one instant, with the truth value and the measured quantity at every node."""
@@ -222,7 +228,7 @@ def replay(
     fixes, coordinates = _positioned(fixes)
     made, places = tables.agreed(made, places, coordinates)
     run = _on_spark if engine == "spark" else _in_process
-    timelines, notifications, counts, inputs = run(engine, made, fixes, places, until, zone)
+    timelines, told, counts, inputs = run(engine, made, fixes, places, until, zone)
     plan = str(counts.pop("plan", None) or "every pair at every instant, as the definitions say")
     metrics = {
         "scenario": made.name,
@@ -231,7 +237,7 @@ def replay(
         **counts,
         "seconds": round(time.perf_counter() - began, 6),
     }
-    return Replay(made, engine, timelines, notifications, metrics, inputs, plan)
+    return Replay(made, engine, timelines, told, metrics, inputs, plan)
 
 
 def _positioned(fixes: Any) -> tuple[Any, Coordinates | None]:
@@ -274,10 +280,11 @@ def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str
     found = next((made for way in ways if (made := way(scenario, fixes, places, zone, until)) is not None), None)
     if found is None:
         return None
-    notifications = tables.notifications_frame(found.timelines)
-    told = _told(len(found.timelines), len(notifications) - len(found.timelines))
-    metrics = {**_about(found.data, found.until), **found.counts, **told, "plan": _straight(scenario)}
-    return found.timelines, notifications, metrics, lambda mobiles: tables.inputs(scenario, fixes, places, zone)
+    timelines = found.timelines
+    counts = _told(len(timelines), int((found.lines.ended == 0).sum()))
+    metrics = {**_about(found.data, found.until), **found.counts, **counts, "plan": _straight(scenario)}
+    told = partial(tables.notifications_frame, timelines)
+    return timelines, told, metrics, lambda mobiles: tables.inputs(scenario, fixes, places, zone)
 
 
 def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run:
@@ -294,16 +301,16 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
         timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
     timelines = data.staged(timelines, None if until is None else last)
     silent = frozenset(p.name for p in scenario.publications if p.transient)
-    notifications = tables.notifications_frame(timelines, _silent_ids(scenario, silent, timelines))
+    quiet = _silent_ids(scenario, silent, timelines)
     metrics = {
         **_about(data, last),
         **data.counts,
         **counts,
         "rows_set_aside": data.counts["rows_set_aside"] + counts.get("rows_set_aside", 0),
-        **_told(len(timelines), len(notifications) - len(timelines)),
+        **_told(len(timelines), int(tables.told_of_their_end(timelines, quiet).sum())),
         "plan": plan,
     }
-    return timelines, notifications, metrics, lambda mobiles: data
+    return timelines, partial(tables.notifications_frame, timelines, quiet), metrics, lambda mobiles: data
 
 
 def _straight(scenario: Scenario) -> str:
@@ -335,7 +342,7 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
         return tables.inputs(scenario, spark.rows_of(source, mobiles), places, zone)
 
     metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": outcome.plan}
-    return outcome.timelines, outcome.notifications, metrics, inputs
+    return outcome.timelines, lambda: outcome.notifications, metrics, inputs
 
 
 def _about(source: Any, last: int) -> dict[str, Any]:

@@ -788,6 +788,12 @@ def _sortable(value: Any) -> tuple[str, Any]:
     return ("", value) if isinstance(value, int | float | np.number) else ("s", str(value))
 
 
+def told_of_their_end(timelines: pd.DataFrame, silent: frozenset[Any] = frozenset()) -> pd.Series:
+    """Which timelines end with a notification."""
+    told = timelines["ended"].isin(["unmatch", "publication_removed"])
+    return told & ~timelines["publication"].isin(silent) if silent else told
+
+
 def notifications_frame(timelines: pd.DataFrame, silent: frozenset[Any] = frozenset()) -> pd.DataFrame:
     """The notifications that timelines stand for: a match at tau, an unmatch at pi.
 
@@ -800,9 +806,7 @@ def notifications_frame(timelines: pd.DataFrame, silent: frozenset[Any] = frozen
     1  4    match        cafe             8
     2  5  unmatch        cafe             7
     """
-    told = timelines["ended"].isin(["unmatch", "publication_removed"])
-    if silent:
-        told &= ~timelines["publication"].isin(silent)
+    told = told_of_their_end(timelines, silent)
     matches = timelines.rename(columns={"tau": "t"}).assign(kind="match")
     unmatches = timelines[told].rename(columns={"pi": "t"}).assign(kind="unmatch")
     unmatches["t"] = unmatches["t"].astype(timelines["tau"].dtype)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from workbench import tables
 from workbench.engines import direct, intervals, local, relating
-from workbench.engines.direct import Fixes, Lines, Lookout, Outcome, Places
+from workbench.engines.direct import Fixes, Inside, Lines, Lookout, Met, Outcome, Places
 from workbench.engines.extents import Positions
 from workbench.engines.intervals import FOREVER, Sets, Visits
 from workbench.engines.lowering import Evaluation, Lanes, Ref, View
@@ -271,10 +271,9 @@ class Prepared(Places):
         mobiles[seen] = _numbers(source.names[seen], by_name[self.shape.moving.name])
         found, rows = [], iter(met.crossings)
         for made, wanted in self.lookouts:
-            ended, running = next(rows) if made is not None else (np.empty((0, 4), np.int64),) * 2
-            place, mobile, start, _ = np.concatenate([ended, running]).T
-            stop = np.append(ended[:, 3], np.full(len(running), FOREVER))
-            found.append(Crossings(places[wanted[place]], mobiles[mobile], start, stop))
+            near = next(rows) if made is not None else Met.of([], Inside.of(0))
+            near.pi[near.ended :] = FOREVER
+            found.append(Crossings(places[wanted[near.place]], mobiles[near.mobile], near.tau, near.pi))
         lines = self._told(data, by_name, found, end)
         return Outcome(lines, direct.counted(self.data, met.rows, met.instants), self.data, end, met.rows)
 

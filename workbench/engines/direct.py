@@ -240,104 +240,145 @@ def grid_of(column: Positions, totals: np.ndarray, reach: float, metric: str) ->
 
 
 @compiled
-def crossings(  # type: ignore[no-untyped-def]
-    mobile, t, x, y, base, until, share, shares, grid, s, totals, bounds, geodesic, latest, count, inside, since
-):
-    """Fixes in order: the lists of places that each mobile is in are kept up, and what ends is given back.
+def _by_mobile(mobile, t, x, y, base, share, shares, rows):  # type: ignore[no-untyped-def]
+    """The fixes of a share of the mobiles, mobile by mobile: who they are, where each one's begin, and the fixes.
 
-    One of several shares of the mobiles, so that shares can run side by side.
+    ``shares`` is a power of two. ``rows`` has a zero for each mobile, before and after.
     """
-    ended = np.empty((max(1024, len(t) // 8), 4), np.int64)
-    n = 0
-    found = np.empty(64, np.int32)
-    offsets, item, whole = grid.offsets, grid.item, grid.whole
-    x0, y0, ax, ay, columns, rows = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
-    kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
-    xs, ys, rings, first = s.xs, s.ys, s.rings, s.first
-    low_y, high_y, height, slab, slab_offsets, edges = s.slabs
+    whose = np.empty(len(t), np.int64)
+    many, runs, last = 0, 0, np.int64(-1)
     for r in range(len(t)):
         m = mobile[r] - base
-        if m % shares != share:
+        if m & (shares - 1) != share:
             continue
-        px, py, now = x[r], y[r], t[r]
-        if geodesic:
-            if not (abs(px) <= 180.0 and abs(py) <= 90.0):
-                return 1, ended[:0]
-        elif not (abs(px) <= 1e300 and abs(py) <= 1e300):
-            return 1, ended[:0]
-        if now <= latest[m]:
-            return 1, ended[:0]
-        latest[m] = now
-        if now > until:
-            continue
-        low = high = 0
-        fx, fy = (px - x0) / ax, (py - y0) / ay
-        if 0.0 <= fx < columns and 0.0 <= fy < rows:
-            cell = int(fy) * columns + int(fx)
-            low, high = offsets[cell], offsets[cell + 1]
-        was = count[m]
-        if low == high and was == 0:
-            continue
-        k = 0
-        for e in range(low, high):
-            j = item[e]
-            if not whole[e]:
-                if kind[j] == 0:
-                    if geodesic:
-                        if not haversine(sx[j], sy[j], px, py) <= bounds[j]:
-                            continue
-                    elif not planar_within(sx[j], sy[j], sz[j], px, py, 0.0, totals[j]):
-                        continue
-                else:
-                    c = chain[j]
-                    if not (kind[j] == 2 and in_area(px, py, c, low_y, high_y, height, slab, slab_offsets, edges)):
-                        if kind[j] == 2 and totals[j] == 0.0:
-                            continue
+        if rows[m] == 0:
+            whose[many] = m
+            many += 1
+        if m != last:
+            runs += 1
+            last = m
+        rows[m] += 1
+    first = np.zeros(many + 1, np.int64)
+    for k in range(many):
+        first[k + 1] = first[k] + rows[whose[k]]
+        rows[whose[k]] = first[k]
+    if runs == many and first[many] == len(t):
+        rows[whose[:many]] = 0
+        return whose[:many], first, t, x, y
+    own_t, own_x, own_y = np.empty(first[many], np.int64), np.empty(first[many]), np.empty(first[many])
+    for r in range(len(t)):
+        m = mobile[r] - base
+        if m & (shares - 1) == share:
+            at = rows[m]
+            own_t[at], own_x[at], own_y[at] = t[r], x[r], y[r]
+            rows[m] = at + 1
+    rows[whose[:many]] = 0
+    return whose[:many], first, own_t, own_x, own_y
+
+
+@compiled
+def _longer(array, length):  # type: ignore[no-untyped-def]
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@compiled
+def crossings(  # type: ignore[no-untyped-def]
+    mobile, t, x, y, base, until, share, shares, room, grid, s, totals, bounds, geodesic,
+    latest, count, inside, since, rows,
+):  # fmt: skip
+    """Fixes in order: the lists of places that each mobile is in are kept up, and what ends is given back.
+
+    One of several shares of the mobiles, so that shares can run side by side. Each mobile is followed by itself: its
+    steps are short, so that what it needs next is at hand. ``room`` is how many ends are expected.
+    """
+    ended_place, ended_mobile = np.empty(room, np.int32), np.empty(room, np.int32)
+    ended_tau, ended_pi = np.empty(room, np.int64), np.empty(room, np.int64)
+    nothing = (ended_place[:0], ended_mobile[:0], ended_tau[:0], ended_pi[:0])
+    n = 0
+    found, held = np.empty(64, np.int32), np.empty(64, np.int32)
+    starts, begun = np.empty(64, np.int64), np.empty(64, np.int64)
+    offsets, item, whole = grid.offsets, grid.item, grid.whole
+    x0, y0, ax, ay, columns, height_ = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
+    kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
+    xs, ys, rings, first_ring = s.xs, s.ys, s.rings, s.first
+    low_y, high_y, height, slab, slab_offsets, edges = s.slabs
+    whose, first, t, x, y = _by_mobile(mobile, t, x, y, base, share, shares, rows)
+    for one in range(len(whose)):
+        m = whose[one]
+        was, last = count[m], latest[m]
+        for i in range(was):
+            held[i], begun[i] = inside[m, i], since[m, i]
+        for r in range(first[one], first[one + 1]):
+            px, py, now = x[r], y[r], t[r]
+            if geodesic:
+                if not (abs(px) <= 180.0 and abs(py) <= 90.0):
+                    return 1, nothing
+            elif not (abs(px) <= 1e300 and abs(py) <= 1e300):
+                return 1, nothing
+            if now <= last:
+                return 1, nothing
+            last = now
+            if now > until:
+                continue
+            low = high = 0
+            fx, fy = (px - x0) / ax, (py - y0) / ay
+            if 0.0 <= fx < columns and 0.0 <= fy < height_:
+                cell = int(fy) * columns + int(fx)
+                low, high = offsets[cell], offsets[cell + 1]
+            if low == high and was == 0:
+                continue
+            k = 0
+            for e in range(low, high):
+                j = item[e]
+                if not whole[e]:
+                    if kind[j] == 0:
                         if geodesic:
-                            if not geodesic_edges_haversine(px, py, xs, ys, rings, first[c], first[c + 1]) <= bounds[j]:
+                            if not haversine(sx[j], sy[j], px, py) <= bounds[j]:
                                 continue
-                        elif not planar_edges_squared(
-                            px, py, xs, ys, rings, first[c], first[c + 1]
-                        ) <= totals[j] * totals[j]:
+                        elif not planar_within(sx[j], sy[j], sz[j], px, py, 0.0, totals[j]):
                             continue
-            if k == 64:
-                return 1, ended[:0]
-            found[k] = j
-            k += 1
-        # Both lists are in order; most often nothing has changed.
-        same = k == was
-        for i in range(was):
-            if not same:
-                break
-            same = inside[m, i] == found[i]
-        if same:
-            continue
-        if n + was > len(ended):
-            longer = np.empty((2 * len(ended) + was, 4), np.int64)
-            longer[:n] = ended[:n]
-            ended = longer
-        for i in range(was):
-            gone = True
+                    else:
+                        c = chain[j]
+                        a, b = first_ring[c], first_ring[c + 1]
+                        if not (kind[j] == 2 and in_area(px, py, c, low_y, high_y, height, slab, slab_offsets, edges)):
+                            if kind[j] == 2 and totals[j] == 0.0:
+                                continue
+                            if geodesic:
+                                if not geodesic_edges_haversine(px, py, xs, ys, rings, a, b) <= bounds[j]:
+                                    continue
+                            elif not planar_edges_squared(px, py, xs, ys, rings, a, b) <= totals[j] * totals[j]:
+                                continue
+                if k == 64:
+                    return 1, nothing
+                found[k] = j
+                k += 1
+            if n + was > len(ended_pi):
+                room = 2 * len(ended_pi) + 64
+                ended_place, ended_mobile = _longer(ended_place, room), _longer(ended_mobile, room)
+                ended_tau, ended_pi = _longer(ended_tau, room), _longer(ended_pi, room)
+            # Both lists are in order: what stays keeps its beginning, what is passed over has ended.
+            i = 0
+            for h in range(k + 1):
+                while i < was and (h == k or held[i] < found[h]):
+                    ended_place[n], ended_mobile[n], ended_tau[n], ended_pi[n] = held[i], m, begun[i], now
+                    n += 1
+                    i += 1
+                if h < k:
+                    stays = i < was and held[i] == found[h]
+                    starts[h] = begun[i] if stays else now
+                    i += stays
             for h in range(k):
-                gone &= found[h] != inside[m, i]
-            if gone:
-                ended[n, 0], ended[n, 1], ended[n, 2], ended[n, 3] = inside[m, i], m, since[m, i], now
-                n += 1
-        # The new list takes over the beginnings of what stays.
-        starts = np.empty(64, np.int64)
-        for h in range(k):
-            starts[h] = now
-            for i in range(was):
-                if inside[m, i] == found[h]:
-                    starts[h] = since[m, i]
-        for h in range(k):
-            inside[m, h] = found[h]
-            since[m, h] = starts[h]
-        count[m] = k
-    return 0, ended[:n].copy()
+                held[h], begun[h] = found[h], starts[h]
+            was = k
+        count[m], latest[m] = was, last
+        for i in range(was):
+            inside[m, i], since[m, i] = held[i], begun[i]
+    return 0, (ended_place[:n], ended_mobile[:n], ended_tau[:n], ended_pi[:n])
 
 
-def _share(arguments: tuple[Any, ...]) -> tuple[int, np.ndarray]:
+def _share(arguments: tuple[Any, ...]) -> tuple[int, tuple[np.ndarray, ...]]:
     return crossings(*arguments)  # type: ignore[no-any-return]
 
 
@@ -377,6 +418,8 @@ class Inside(NamedTuple):
     held: np.ndarray
     places: np.ndarray
     since: np.ndarray
+    rows: np.ndarray
+    """a zero each, to count with"""
 
     @staticmethod
     def of(mobiles: int) -> Inside:
@@ -385,6 +428,7 @@ class Inside(NamedTuple):
             np.zeros(mobiles, np.int32),
             np.zeros((mobiles, SLOTS), np.int32),
             np.zeros((mobiles, SLOTS), np.int64),
+            np.zeros(mobiles, np.int32),
         )
 
     def grown(self, mobiles: int) -> Inside:
@@ -568,6 +612,24 @@ def _coordinates(schema: pa.Schema) -> tuple[str, str] | None:
     return present[0] if all(schema.field(name).type == pa.float64() for name in present[0]) else None
 
 
+class Met(NamedTuple):
+    """Who was in which place, from when to when: first what has ended, then what goes on."""
+
+    place: np.ndarray
+    mobile: np.ndarray
+    tau: np.ndarray
+    pi: np.ndarray
+    """0 where it goes on"""
+    ended: int
+
+    @staticmethod
+    def of(parts: list[tuple[np.ndarray, ...]], inside: Inside) -> Met:
+        """From what has ended, part by part, and what goes on."""
+        ended = sum(len(part[0]) for part in parts)
+        place, mobile, tau, pi = (np.concatenate(columns) for columns in zip(*parts, _running(inside), strict=True))
+        return Met(place, mobile, tau, pi, ended)
+
+
 class Lines(NamedTuple):
     """Timelines in no order: numbers of publications and subscriptions, instants, why they ended; who is who."""
 
@@ -581,14 +643,13 @@ class Lines(NamedTuple):
     subscriptions: np.ndarray
 
     @staticmethod
-    def of(ended: np.ndarray, running: np.ndarray, role: str, stream: Stream, mobiles: np.ndarray) -> Lines:
-        """From rows of (place, mobile, tau, pi) that have ended or go on; ``role`` is that of the places."""
-        rows = np.concatenate([ended, running])
-        place, mobile, tau, pi = (np.ascontiguousarray(column) for column in rows.T)
+    def of(met: Met, role: str, stream: Stream, mobiles: np.ndarray) -> Lines:
+        """From who met whom; ``role`` is that of the places."""
+        place, mobile, tau, pi, ended = met
         ids = stream.ids
         if len(ids) and all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
             ids = ids.astype(np.int64)
-        why = np.repeat([0, -1], [len(ended), len(running)])
+        why = np.repeat(np.array([0, -1], np.int8), [ended, len(tau) - ended])
         if role == PUBLICATION:
             return Lines(place, mobile, tau, pi, why, ids, mobiles)
         return Lines(mobile, place, tau, pi, why, mobiles, ids)
@@ -662,7 +723,7 @@ class Prepared(Places):
 
     def replayed(self, source: Fixes, until: int | None, threads: int) -> Outcome:
         met = crossed(source, [self.lookout], until, threads)
-        lines = Lines.of(*met.crossings[0], self.shape.staying.role, self.stream, source.names)
+        lines = Lines.of(met.crossings[0], self.shape.staying.role, self.stream, source.names)
         return Outcome(lines, counted(self.data, met.rows, met.instants), self.data, met.instants.end, met.rows)
 
 
@@ -713,9 +774,9 @@ def _plain(head: pa.Table) -> pd.DataFrame:
 
 
 class Crossed(NamedTuple):
-    """What fixes did to lookouts: of each (place, mobile, tau, pi) that have ended, and those that go on."""
+    """What fixes did to lookouts."""
 
-    crossings: list[tuple[np.ndarray, np.ndarray]]
+    crossings: list[Met]
     first: np.ndarray
     """the first instant of each mobile"""
     rows: int
@@ -735,9 +796,11 @@ def crossed(source: Fixes, lookouts: list[Lookout], until: int | None, threads: 
     size = 1024 if source.coded else source.mobiles
     inside = [Inside.of(size) for _ in lookouts]
     first = np.full(size, np.iinfo(np.int64).max)
-    ended = [[np.empty((0, 4), np.int64)] for _ in lookouts]
+    ended: list[list[tuple[np.ndarray, ...]]] = [[] for _ in lookouts]
+    room = [1024] * len(lookouts)
+    shares = 1 << (threads.bit_length() - 1)
     rows, instants = 0, Instants(until)
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(shares) as pool:
         for batch in source.batches():
             if not len(batch.t):
                 continue
@@ -746,9 +809,9 @@ def crossed(source: Fixes, lookouts: list[Lookout], until: int | None, threads: 
                 first = np.append(first, np.full(2 * len(source.ids) - len(first), np.iinfo(np.int64).max))
             fixes: tuple[Any, ...] = (*batch, source.base, instants.until)
             jobs = [
-                (n, pool.submit(_share, (*fixes, share, threads, *_arguments(lookouts[n]), *inside[n])))
+                (n, pool.submit(_share, (*fixes, share, shares, room[n], *_arguments(lookouts[n]), *inside[n])))
                 for n in range(len(lookouts))
-                for share in range(threads)
+                for share in range(shares)
             ]
             _firsts(batch.mobile, batch.t, source.base, first)
             instants.add(batch.t)
@@ -758,8 +821,8 @@ def crossed(source: Fixes, lookouts: list[Lookout], until: int | None, threads: 
                 if state != GOOD:
                     raise Unusual
                 ended[n].append(lines)
-    crossings_ = [(np.concatenate(done), _running(held)) for done, held in zip(ended, inside, strict=True)]
-    return Crossed(crossings_, first, rows, instants)
+                room[n] = max(1024, len(lines[0]) * 9 // 8)
+    return Crossed(list(map(Met.of, ended, inside)), first, rows, instants)
 
 
 def _arguments(place: Lookout) -> tuple[Any, ...]:
@@ -777,10 +840,9 @@ def counted(data: tables.Inputs, rows: int, instants: Instants) -> dict[str, int
     }
 
 
-def _running(inside: Inside) -> np.ndarray:
+def _running(inside: Inside) -> tuple[np.ndarray, ...]:
     """What has not ended."""
-    mobile = np.repeat(np.arange(len(inside.held)), inside.held)
+    mobile = np.repeat(np.arange(len(inside.held), dtype=np.int32), inside.held)
     slot = np.arange(len(mobile)) - np.repeat(np.cumsum(inside.held) - inside.held, inside.held)
-    return np.stack(
-        [inside.places[mobile, slot], mobile, inside.since[mobile, slot], np.zeros(len(mobile))], axis=1
-    ).astype(np.int64)
+    since = inside.since[mobile, slot]
+    return inside.places[mobile, slot], mobile, since, np.zeros_like(since)

@@ -20,11 +20,11 @@ from workbench.engines.direct import (
     Inside,
     Instants,
     Lines,
+    Met,
     Outcome,
     Places,
     Unusual,
     _parquet,
-    _running,
     cores,
     counted,
     head_of,
@@ -153,7 +153,8 @@ def _share(arguments: tuple[Any, ...]) -> tuple[int, np.ndarray]:
 
 def _replayed(made: Prepared, source: Fixes, until: int | None, threads: int) -> Outcome:
     inside = Inside.of(1024 if source.coded else source.mobiles)
-    ended, rows, instants = [np.empty((0, 4), np.int64)], 0, Instants(until)
+    ended: list[tuple[np.ndarray, ...]] = []
+    rows, instants = 0, Instants(until)
     places = (made.shape.k, made.sites, made.data.metric == WGS84)
     with ThreadPoolExecutor(threads) as pool:
         for batch in source.batches():
@@ -162,14 +163,14 @@ def _replayed(made: Prepared, source: Fixes, until: int | None, threads: int) ->
             if source.coded and len(source.ids) > len(inside.held):
                 inside = inside.grown(2 * len(source.ids))
             given: tuple[Any, ...] = (*batch, source.base, instants.until)
-            jobs = [pool.submit(_share, (*given, share, threads, *places, *inside)) for share in range(threads)]
+            jobs = [pool.submit(_share, (*given, share, threads, *places, *inside[:4])) for share in range(threads)]
             instants.add(batch.t)
             rows += len(batch.t)
             for job in jobs:
                 state, lines = job.result()
                 if state:
                     raise Unusual
-                ended.append(lines)
+                ended.append(tuple(lines.T))
     role = made.shape.staying.role
-    lines_ = Lines.of(np.concatenate(ended), _running(inside), role, made.stream, source.names)
+    lines_ = Lines.of(Met.of(ended, inside), role, made.stream, source.names)
     return Outcome(lines_, counted(made.data, rows, instants), made.data, instants.end, rows)
