@@ -274,9 +274,9 @@ def _points(fixes: Any) -> Any:
 
 def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str | None) -> Run | None:
     """From files to timelines without a table in between, where the scenario and the data allow it."""
-    from workbench.engines import crossed, direct, nearest
+    from workbench.engines import crossed, direct, encounters, nearest
 
-    ways = (direct.run, nearest.run, crossed.run)
+    ways = (direct.run, nearest.run, crossed.run, encounters.run)
     found = next((made for way in ways if (made := way(scenario, fixes, places, zone, until)) is not None), None)
     if found is None:
         return None
@@ -314,10 +314,11 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
 
 
 def _straight(scenario: Scenario) -> str:
-    """The plan of a replay from files: each fix asks a grid over the places."""
+    """The plan of a replay from files: each fix asks a grid over the places, or over the mobiles."""
     asked = next(p.filter for p in scenario.populations if p.filter.variables())
     sides = f"{scenario.publications[0].name} × {scenario.subscriptions[0].name}"
-    return f"{sides}: fix by fix from the files, by a grid over the places for {asked!r}"
+    those = "places" if any(p.rows == "places" for p in scenario.populations) else "mobiles"
+    return f"{sides}: fix by fix from the files, by a grid over the {those} for {asked!r}"
 
 
 def _prepared(scenario: Scenario, head: Any, places: Any, zone: str | None) -> Any:
