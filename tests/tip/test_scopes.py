@@ -1,4 +1,4 @@
-"""TIP's routing judged by scopes: a reply to a forwarded request is a session, the foreground a scope (Scopes, 3.6)."""
+"""A reply to a forwarded request is a session, the foreground a scope: as the scopes' event service has it (3.6)."""
 
 from __future__ import annotations
 

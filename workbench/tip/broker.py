@@ -76,6 +76,7 @@ from workbench.tip.inputs import (
 from workbench.tip.observer import Evaluation, Registered, Subscription, evaluate, waiting_for_each_other
 from workbench.tip.recent import Recent
 from workbench.tip.rules import Advertisement, Entry
+from workbench.tip.scoping import HERE, admits, sees_the_user, session
 from workbench.tip.state import Limits, Neighbour, Outbox, Service, State, changed
 
 SYSTEM = "system"
@@ -633,15 +634,13 @@ def _filter(working: _Working) -> None:
             _to_services(working, event, event.publisher, name)
         return
     publisher = working.state.label(name)
-    origins = {state.recent.origin(id) for id in event.relates_to}
-    askers = sorted(n for n in origins if n is not None and n in state.neighbours)
-    for asker in askers:
-        working.send(asker, event.at_broker(publisher))
-    if askers and len(askers) == len(origins):
-        return  # a reply to forwarded requests goes to those brokers and to nobody else
-    if event.is_shown:
+    asked_in = session(state, event)
+    if asked_in:
+        for asker in sorted(other for other in state.neighbours if admits(state, other, asked_in)):
+            working.send(asker, event.at_broker(publisher))
+    if event.is_shown and admits(state, HERE, asked_in):
         _to_services(working, event, publisher, name)
-    if not askers and event.is_shown and not (event.category == DATABASE and event.is_reply):
+    if not asked_in and event.is_shown and not (event.category == DATABASE and event.is_reply):
         _to_brokers(working, event, publisher)
 
 
@@ -687,7 +686,7 @@ def receivers(
         )
     )
     if event.category == USER_INPUT:
-        return tuple(name for name in found if name == state.foreground)
+        return tuple(name for name in found if sees_the_user(state, name))
     return tuple(found)
 
 

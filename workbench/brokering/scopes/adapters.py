@@ -113,7 +113,7 @@ class Adapter:
 
     def up(self, envelope: Envelope, context: Context) -> list[Envelope]:
         """From the member into the superscope: the tag is stripped, the superscope's put on."""
-        if not _may_enter(self.graph, self.scope, context):
+        if not self.graph.admits(self.scope, context):
             return []
         session = self.graph.sessions([self.scope])
         left = envelope.left | {self.member}
@@ -123,10 +123,6 @@ class Adapter:
         """From the superscope into the member."""
         session = envelope.session | self.graph.sessions([self.member])
         return [Envelope(self.member, c, session, True, envelope.left) for c in _in(self.edge, envelope.content)]
-
-
-def _may_enter(graph: ScopeGraph, scope: str, context: Context) -> bool:
-    return not (graph.scopes[scope].session and context and scope not in context)
 
 
 def _out(edge: Edge, content: Content) -> list[Content]:
@@ -164,7 +160,7 @@ def adapted(
         waiting = deque(
             Envelope(scope, content, graph.sessions([scope]))
             for scope in graph.superscopes(producer)
-            if _may_enter(graph, scope, context)
+            if graph.admits(scope, context)
             for content in _out(graph.edges[producer, scope], notification.content)
         )
     seen: set[tuple[Any, ...]] = set()

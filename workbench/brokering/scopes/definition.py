@@ -142,7 +142,7 @@ def _out(
     graph: ScopeGraph, member: str, scope: str, state: _State, context: Context, steps: list[Step]
 ) -> Iterator[_State]:
     edge, where = graph.edges[member, scope], (member, scope)
-    if graph.scopes[scope].session and context and scope not in context:
+    if not graph.admits(scope, context):
         steps.append(Step("session", where, state.content, None))
         return
     t = graph.scopes[member].publishing.release(state.t) if member in graph.scopes else state.t

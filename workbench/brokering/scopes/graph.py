@@ -175,6 +175,15 @@ class ScopeGraph:
         """Those of the names that are session scopes."""
         return frozenset(n for n in names if n in self.scopes and self.scopes[n].session)
 
+    def admits(self, scope: str, context: frozenset[str]) -> bool:
+        """Whether what is published in reaction to these sessions may go up into a scope (3.6).
+
+        >>> one = graph("A->S", "A->T", scopes={"S": Scope(session=True), "T": Scope(session=True)})
+        >>> one.admits("S", frozenset({"S"})), one.admits("T", frozenset({"S"})), one.admits("T", frozenset())
+        (True, False, True)
+        """
+        return not (self.scopes[scope].session and context and scope not in context)
+
     @cached_property
     def plain(self) -> bool:
         """Whether visibility is all there is: no interface, mapping, session or policy."""

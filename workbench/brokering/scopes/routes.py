@@ -104,7 +104,7 @@ def _routes(graph: ScopeGraph, producer: str, context: Context) -> Iterator[Rout
         if here in graph.scopes:
             yield from _below(graph, here, steps, graph.sessions([here]), waits, frozenset(way), producer)
         for scope in graph.superscopes(here):
-            if graph.scopes[scope].session and context and scope not in context:
+            if not graph.admits(scope, context):
                 continue
             edge = graph.edges[here, scope]
             out = _crossing(edge.mapping_out, edge.output)
