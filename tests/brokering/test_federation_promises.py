@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from workbench.brokering.broker import Broker
+from workbench.brokering.federation.interests import thirds
 from workbench.brokering.federation.overlay import Overlay, link
 from workbench.brokering.federation.simulated import Federation
 from workbench.brokering.federation.state import Rules
@@ -146,10 +147,12 @@ class Machine(RuleBasedStateMachine):
         self.single = Broker(scenario)
         self.there: dict[Client, set[str]] = {}
         self.left: set[Client] = set()
-        self.ended: list[tuple[int, int]] = []
+        self.ended: list[tuple[int, int, int]] = []
         self.t = 0
         self.failing: set[Any] = set()
-        self.resyncs: set[int] = set()
+        self.repairs: set[int] = set()
+        self.departures: dict[int, Client] = {}
+        self.withdrawn: dict[int, tuple[set[Client], set[Client]]] = {}
         for id in (1, 2):
             self.add("stations", id, (2 * id, 0), 1, id)
         self.add("drivers", 1, (1, 0), 2, 0)
@@ -225,7 +228,7 @@ class Machine(RuleBasedStateMachine):
             self.federation.remove(population, id, t=t)
         self.both_advance(t)
         if population == "drivers":
-            self.ended.append((len(self.federation.notifications), id))
+            self.ended.append((len(self.federation.notifications), len(self.single.notifications), id))
 
     @rule(id=ids, table=st.sampled_from(["fixes", "places"]))
     def leave(self, id: int, table: str) -> None:
@@ -237,7 +240,7 @@ class Machine(RuleBasedStateMachine):
         for party in [p for p in self.parties() if p.client == client]:
             self.single.remove(party.population, id, t=t)
         if not self.federation.devices[client].connected:
-            self.resyncs.add(t)  # what ended while it was out of reach is told now
+            self.departures[t] = client
         self.federation.leave(client, t=t)
         self.left.add(client)
         self.both_advance(t)
@@ -249,7 +252,7 @@ class Machine(RuleBasedStateMachine):
         if Client(table, id) in self.federation.devices:
             self.federation.attach((table, id), self.broker(broker), t=t)
             if self.failing:
-                self.resyncs.add(t)
+                self.repairs.add(t)
         self.both_advance(t)
 
     @rule(step=st.integers(1, 6))
@@ -270,11 +273,17 @@ class Machine(RuleBasedStateMachine):
 
     def alternates(self) -> None:
         """No pair is told the same twice in a row while its subscription lives."""
-        last: dict[tuple, str] = {}
-        for place, (_, kind, p, s) in enumerate(self.federation.notifications.itertuples(index=False)):
-            life = sum(begun <= place for begun, id in self.ended if id == s)
-            assert last.get((p, s, life), "unmatch") != kind
-            last[(p, s, life)] = kind
+        for pair, history in self.by_pair(self.federation, 0).items():
+            kinds = [kind for _, kind in history]
+            assert kinds == [("match", "unmatch")[i % 2] for i in range(len(kinds))], pair
+
+    def by_pair(self, told_by: Federation | Broker, which: int) -> dict[tuple, list[tuple[int, str]]]:
+        """What was told of each pair, in order; a subscription that ended and came again is another one."""
+        found: dict[tuple, list[tuple[int, str]]] = {}
+        for place, (t, kind, p, s) in enumerate(told_by.notifications.itertuples(index=False)):
+            life = sum(end[which] <= place for end in self.ended if end[2] == s)
+            found.setdefault((p, s, life), []).append((t, kind))
+        return found
 
     @invariant()
     def tables_hold_nothing_for_who_left_and_nobody_but_clients_and_neighbours(self) -> None:
@@ -334,6 +343,38 @@ class WithDelaysLookingBack(WithDelays):
     filters = LOOKING_BACK
 
 
+def publisher(publication: str) -> Client:
+    name, id = publication.split("/")
+    return Client(MEMBERS[name], int(id))
+
+
+def late(
+    told: list[tuple[int, str]], single: list[tuple[int, str]], withdrawn: set[int]
+) -> list[tuple[int, str]]:
+    """What was told of a pair by resynchronisation; the rest must be a subsequence of what a single broker told.
+
+    Late: it stands in the single broker's history at an earlier instant, was not told then, and after the instant at
+    which it is told the pair is as the single broker has it. Withdrawn: the overlay closed over the dead broker of the
+    publisher, or of a third party that the filter looks at; the next that is told of the pair makes it as the single
+    broker has it.
+    """
+    found, place, away = [], 0, False
+    for i, (t, kind) in enumerate(told):
+        same = [j for j in range(place, len(single)) if single[j] == (t, kind)]
+        earlier = [j for j in range(place, len(single)) if single[j][0] < t and single[j][1] == kind]
+        withdraws = not same and not earlier and t in withdrawn
+        again = not same and not earlier and away
+        assert same or earlier or withdraws or again, f"{kind} at {t}, never told by a single broker: {told}, {single}"
+        place = same[0] + 1 if same else earlier[-1] + 1 if earlier else place
+        away = withdraws
+        if not same:
+            found.append((t, kind))
+            last_of_instant = i + 1 == len(told) or told[i + 1][0] > t
+            as_it_is = withdraws or ["unmatch", *(k for u, k in single if u <= t)][-1] == kind
+            assert as_it_is or not last_of_instant, f"{kind} at {t} is not so: {told}, {single}"
+    return found
+
+
 class WithFailures(Machine):
     """Promise 3."""
 
@@ -373,14 +414,15 @@ class WithFailures(Machine):
     def repair(self) -> None:
         for what in sorted(self.failing, key=str):
             t = self.tick()
-            self.resyncs.add(t)
+            self.repairs.add(t)
             if isinstance(what, str):
+                self.withdraw(t)
                 self.federation.repair_broker(what, t=t)
             elif len(what) == 2:
                 self.federation.repair_link(*what, t=t)
             self.both_advance(t)
         t = self.tick()
-        self.resyncs.add(t)
+        self.repairs.add(t)
         for client, device in list(self.federation.devices.items()):
             if device.home is None or not device.connected:
                 self.federation.attach(client, device.home or self.broker(client.id), t=t)
@@ -389,6 +431,13 @@ class WithFailures(Machine):
         self.wait_until_quiet()
         assert {(repr(p), s.client.id) for p, s in self.federation.matches} == self.single.matches
         assert self.federation.matches == self.federation.believed
+
+    def withdraw(self, t: int) -> None:
+        """Who is nowhere when the overlay closes over its dead broker, and whose filters look at third parties."""
+        devices, scenario = self.federation.devices, self.federation.world.scenario
+        drivers = {c: d.state.instances["drivers"] for c, d in devices.items() if "drivers" in d.state.instances}
+        looking = {c for c, i in drivers.items() if thirds(scenario, scenario.population("drivers"), i.filter)}
+        self.withdrawn[t] = ({c for c, d in devices.items() if d.home is None}, looking)
 
     def wait_until_quiet(self) -> None:
         pass
@@ -401,10 +450,23 @@ class WithFailures(Machine):
     @invariant()
     def what_is_told_is_a_part_of_a_single_brokers_history_but_for_resynchronisation(self) -> None:
         if hasattr(self, "federation"):
-            made_good = {(d.what.t, d.what.subscription) for d in self.federation.counts.deliveries if d.resync}
-            more = [row for row in self.told() - self.expected() if (row[0], row[3]) not in made_good]
-            assert not [row for row in more if row[0] not in self.resyncs]
+            single = self.by_pair(self.single, 1)
+            for pair, told in self.by_pair(self.federation, 0).items():
+                whose, who = publisher(pair[0]), Client("fixes", pair[1])
+                closed = {t for t, (gone, look) in self.withdrawn.items() if whose in gone or (gone and who in look)}
+                for t, kind in late(told, single.get(pair, []), closed):
+                    self.is_resynchronisation(t, kind, *pair[:2])
             assert self.failed or not self.expected() - self.told()
+
+    def is_resynchronisation(self, t: int, kind: str, publication: Any, subscription: Any) -> None:
+        """Who is told late is told so, or something was repaired at t; or a client that was out of reach left at t, and
+        its end is told of."""
+        made_good = {(d.what.t, d.what.subscription) for d in self.federation.counts.deliveries if d.resync}
+        if t in self.repairs or (t, subscription) in made_good:
+            return
+        left = self.departures[t]
+        assert kind == "unmatch"
+        assert publisher(publication) == left
 
     @invariant()
     def losses_have_a_place(self) -> None:

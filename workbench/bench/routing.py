@@ -14,6 +14,7 @@ nearest broker, or, as ``far``, at a broker chosen by chance, so that every publ
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -75,7 +76,7 @@ class Network:
         for client, place, message in subscribers:
             name = self.overlay.nearest(*place)
             broker, _ = brokers.step(self.brokers[name], client, message)
-            self.brokers[name] = replace(broker, fresh={})  # nothing is there that could match
+            self.brokers[name] = replace(broker, fresh={}, news={})  # nothing is there that could match
         local = {name: [s for s, _ in broker.table] for name, broker in self.brokers.items()}
         for name, broker in self.brokers.items():
             pairs: dict[Hashable, Mapping[Hashable, int]] = {s.name: {} for s in local[name]}
@@ -170,8 +171,12 @@ def measure(
         agreed, made = kinds[name]
         subs, pubs = made(Random(seed))
         one, many = Network(ONE, agreed), Network(eight_by_eight(), agreed)
+        # Millions of entries that stay: looking through them for cycles would be most of the time.
+        gc.disable()
         for network in (one, many):
             network.subscribe(subs)
+        gc.freeze()
+        gc.enable()
         draw = Random(seed + 1)
         everywhere = sorted(many.brokers)
         entries = {

@@ -159,7 +159,7 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
         broker = replace(broker, composing={**broker.composing, source: begun})
     broker = replace(broker, table=broker.table.with_(new, source))
     if broker.rules.cyclic:
-        broker = replace(broker, seen={**broker.seen, **{s.name: s.version for s in new}})
+        broker = replace(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
     handed = _handed(broker, new, (), but=source)
     broker, out = table_changed(broker, [s.name for s in new])
     return broker, handed + out
@@ -194,7 +194,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         if message.sync:
             table = table.without([s.name for s in gone], source)
         new, gone = newer, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
-        seen = {**seen, **{s.name: s.version for s in (*new, *ended)}}
+        seen = seen.changed_by({s.name: s.version for s in (*new, *ended)})
         table = _nowhere(table, [s.name for s in (*new, *ended)])
         before = before.changed_by({}, rerouted)  # whoever told it until now may be cut off: tell all again
     else:
@@ -293,7 +293,7 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     broker = replace(homes.unmatched(broker, gone), table=table, arriving=arriving)
     if broker.rules.cyclic:
         versions = {n: after[n].version for n in changed if n in after}
-        broker = replace(broker, seen={**broker.seen, **versions})
+        broker = replace(broker, seen=broker.seen.changed_by(versions))
     broker, out = reports.received(broker, source, report)
     if changed:
         broker, more = table_changed(broker, changed)
@@ -313,7 +313,7 @@ def _routed(broker: Broker, source: Hashable, item: Notification, hops: int = 0)
         numbers = broker.heard.get(item.origin, ())
         if item.number in numbers:
             return replace(broker, suppressed=broker.suppressed + 1), []
-        broker = replace(broker, heard={**broker.heard, item.origin: (*numbers, item.number)[-HEARD:]})
+        broker = replace(broker, heard=broker.heard.changed_by({item.origin: (*numbers, item.number)[-HEARD:]}))
     destinations = broker.table.destinations(item, but=source)
     wasted = source in broker.neighbours and not destinations
     out: Out = []
@@ -369,7 +369,7 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
     )
     if message.log:
         log = reports.joined(broker.logs.get(client, ()), message.log)
-        broker = replace(broker, logs={**broker.logs, client: log})
+        broker = replace(broker, logs=broker.logs.changed_by({client: log}))
     if message.previous is None or message.previous == broker.name:
         return replace(broker, resyncing=broker.resyncing | {client}), []
     asked = Handover(client, broker.name, message.number)
@@ -410,10 +410,8 @@ def _moved(broker: Broker, source: Hashable, message: Moved) -> tuple[Broker, Ou
     done = [Envelope(broker.name, source, Attached(message.client), to=str(source))]
     if message.client not in broker.arriving or message.client in broker.resyncing:
         return broker, done  # it is not waited for any longer
-    logs = dict(broker.logs)
-    for client, log in message.logs.items():
-        logs[client] = reports.joined(logs.get(client, ()), log)
-    broker = arrived(replace(broker, logs=logs), message.client, message.matching)
+    logs = {client: reports.joined(broker.logs.get(client, ()), log) for client, log in message.logs.items()}
+    broker = arrived(replace(broker, logs=broker.logs.changed_by(logs)), message.client, message.matching)
     return broker, done
 
 
@@ -450,7 +448,7 @@ def _logs(broker: Broker, source: Hashable, message: Logs) -> tuple[Broker, Out]
     log = reports.joined(broker.logs.get(message.client, ()), message.log)
     return replace(
         broker,
-        logs={**broker.logs, message.client: log},
+        logs=broker.logs.changed_by({message.client: log}),
         fresh={**broker.fresh, message.client: broker.fresh.get(message.client, False)},
     ), []
 
@@ -546,7 +544,7 @@ def _rerouted(broker: Broker) -> tuple[Broker, Out]:
         broker = replace(
             broker,
             table=broker.table.with_(again, client),
-            seen={**broker.seen, **{s.name: s.version for s in again}},
+            seen=broker.seen.changed_by({s.name: s.version for s in again}),
         )
         names += list(held)
     return table_changed(broker, names)

@@ -13,16 +13,19 @@ because only that long the neighbour goes on telling; both ends forget at the sa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any
 
 from workbench.brokering.federation.covering import SIMPLE
 from workbench.brokering.federation.interests import Interest, Report
+from workbench.brokering.federation.layers import Layered
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
 from workbench.brokering.federation.state import Broker, Known, Out
 from workbench.brokering.federation.tables import NONE, Named, Routable
 from workbench.model.pubsub import PUBLICATION
+
+NOBODY: Layered[Hashable, Report] = Layered()
 
 
 def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) -> tuple[Broker, Out]:
@@ -49,7 +52,7 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
     for neighbour in sorted(broker.neighbours):
         if neighbour != source:
             again = before is not None and before.suspended
-            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, {}), report, again)
+            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, again)
             out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
@@ -79,17 +82,17 @@ def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
     told = dict(broker.told)
     out: Out = []
     for neighbour in sorted(broker.neighbours):
-        before = told.get(neighbour, {})
+        before = told.get(neighbour, NOBODY)
         wanted = broker.table.of(neighbour).accept(report)
         if neighbour != source and (wanted or report.client in before):
-            told[neighbour] = {**before, report.client: report}
+            told[neighbour] = before.changed_by({report.client: report})
             out.append(_forwarded(broker, neighbour, report))
     return replace(broker, told=told), out
 
 
 def _tell(
-    broker: Broker, neighbour: str, told: Mapping[Hashable, Report], report: Report, suspended: bool
-) -> tuple[Mapping[Hashable, Report], Out]:
+    broker: Broker, neighbour: str, told: Layered[Hashable, Report], report: Report, suspended: bool
+) -> tuple[Layered[Hashable, Report], Out]:
     """Tell one neighbour of a client, if it concerns it, or if it still waits; what it has been told after that."""
     before = told.get(report.client)
     if before is not None and before.number > report.number:
@@ -98,7 +101,7 @@ def _tell(
     waits = suspended and before is not None
     if not waits and not wanted.accept(report) and not (before is not None and wanted.accept(before)):
         return told, []
-    return {**told, report.client: report}, [_forwarded(broker, neighbour, report)]
+    return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report)]
 
 
 def _forwarded(broker: Broker, neighbour: str, report: Report) -> Envelope:
@@ -113,7 +116,8 @@ def retell(
     It has what it was told last, if its subscriptions accepted that all the time since.
     """
     added = NONE.changed_by({s.name: s for s in new})
-    told = dict(broker.told.get(neighbour, {}))
+    told = broker.told.get(neighbour, NOBODY)
+    retold: dict[Hashable, Report] = {}
     out: Out = []
     followed = frozenset().union(*{s.thirds for s in added.values() if isinstance(s, Interest)})
     for client, known in broker.known.items() if added else ():
@@ -124,8 +128,8 @@ def retell(
             continue
         if added.accept(report) or (last is not None and added.accept(last)):
             out.append(_forwarded(broker, neighbour, report))
-            told[client] = report
-    return (replace(broker, told={**broker.told, neighbour: told}) if out else broker), out
+            retold[client] = report
+    return (replace(broker, told={**broker.told, neighbour: told.changed_by(retold)}) if out else broker), out
 
 
 def _speaks(broker: Broker, report: Report, followed: frozenset[str]) -> bool:
@@ -173,7 +177,7 @@ def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
         fresh[client] = False
         for neighbour in sorted(told):
             if client in told[neighbour]:
-                told[neighbour] = {c: r for c, r in told[neighbour].items() if c != client}
+                told[neighbour] = told[neighbour].changed_by({}, [client])
                 out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None), hops + 1)))
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
     return replace(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
@@ -201,7 +205,7 @@ def _logged(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, O
     if broker.world is None or not broker.world.remembers:
         return broker, []
     log = joined(broker.logs.get(report.client, ()), (report,))
-    broker = replace(broker, logs={**broker.logs, report.client: log})
+    broker = replace(broker, logs=broker.logs.changed_by({report.client: log}))
     whole = [r.number for r in log] == list(range(1, len(log) + 1))
     if whole or source not in broker.neighbours or not _concerns_locals(broker, report):
         return broker, []

@@ -75,9 +75,9 @@ class Broker:
     table: Table = field(default_factory=Table)
     announced: Mapping[str, Named] = field(default_factory=dict)
     """what each neighbour has been told of the table"""
-    seen: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
+    seen: Layered[Hashable, tuple[int, int]] = field(default_factory=Layered)
     """in a cyclic overlay: the newest version of each subscription"""
-    heard: Mapping[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    heard: Layered[Hashable, tuple[int, ...]] = field(default_factory=Layered)
     """in a cyclic overlay: the latest numbers of each origin"""
     recent: Layered[Hashable, Notification] = field(default_factory=Layered)
     """the latest notification of each origin that a local client published or was told: the cache of VIII"""
@@ -86,9 +86,9 @@ class Broker:
     known: Layered[Hashable, Known] = field(default_factory=Layered)
     publishing: Layered[Hashable, bool] = field(default_factory=Layered)
     """the clients known here that publish"""
-    told: Mapping[str, Mapping[Hashable, Report]] = field(default_factory=dict)
+    told: Mapping[str, Layered[Hashable, Report]] = field(default_factory=dict)
     """the reports that each neighbour has, as far as they concern it"""
-    logs: Mapping[Hashable, tuple[Report, ...]] = field(default_factory=dict)
+    logs: Layered[Hashable, tuple[Report, ...]] = field(default_factory=Layered)
     """the past of clients, where filters look back"""
     matching: Layered[Hashable, Mapping[Hashable, int]] = field(default_factory=Layered)
     """M of the local subscriptions: the publications of each, with their generation"""
