@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.brokering.federation.covering import SIMPLE
+from workbench.brokering.federation.index import Offer
 from workbench.brokering.federation.interests import Interest, Report
 from workbench.brokering.federation.layers import Layered
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
@@ -49,15 +50,19 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
     broker, fetch = _logged(broker, source, report)
     out: Out = []
     told = dict(broker.told)
-    for neighbour in sorted(broker.neighbours):
-        if neighbour != source:
-            again = before is not None and before.suspended
-            told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, again)
-            out += sent
+    offer = Offer(report)
+    again = before is not None and before.suspended
+    wanting = [n for n in sorted(broker.neighbours - {source}) if broker.table.of(n).accept(report, offer)]  # type: ignore[arg-type]
+    for neighbour in sorted(broker.neighbours - {source}):  # type: ignore[arg-type]
+        wants = neighbour in wanting
+        told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, wants, again)
+        out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
     broker = replace(broker, told=told, fresh={**broker.fresh, client: not useful})
-    return (broker if local else dropped(broker, [str(source)], only=client)), fetch + out
+    # Who told it was announced what another neighbour wants, and goes on telling.
+    sure = local or (wanting and not broker.rules.cyclic)
+    return (broker if sure else dropped(broker, [str(source)], only=client)), fetch + out
 
 
 def _heard_again(
@@ -91,15 +96,14 @@ def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
 
 
 def _tell(
-    broker: Broker, neighbour: str, told: Layered[Hashable, Report], report: Report, suspended: bool
+    broker: Broker, neighbour: str, told: Layered[Hashable, Report], report: Report, wants: bool, suspended: bool
 ) -> tuple[Layered[Hashable, Report], Out]:
     """Tell one neighbour of a client, if it concerns it, or if it still waits; what it has been told after that."""
     before = told.get(report.client)
     if before is not None and before.number > report.number:
         return told, []
-    wanted = broker.table.of(neighbour)
     waits = suspended and before is not None
-    if not waits and not wanted.accept(report) and not (before is not None and wanted.accept(before)):
+    if not wants and not waits and not (before is not None and broker.table.of(neighbour).accept(before)):
         return told, []
     return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report)]
 

@@ -14,12 +14,20 @@ What is promised:
    history equals a single broker's.
 2. With any delays: no pair is told twice without the opposite in between, reports of one client are taken in their
    order, and when all is quiet M is a single broker's.
-3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it, when
-   something is repaired, when somebody who was out of reach attaches or leaves, or when a home can decide again; after
-   repair M is a single
-   broker's; every message lost is counted, with the link or broker where it was lost. A client keeps its own reports
-   where filters look back, so that no broker takes its past along. With delays too, what is told comes late, and
-   promise 2 is what remains of the order.
+3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it; after repair M
+   is a single broker's; every message lost is counted, with the link or broker where it was lost. What resynchronises
+   is one of these, and nothing else:
+
+   a. what a single broker told of a pair at an earlier instant and was not told here then. It is told in that order,
+      and leaves the pair as the single broker has it now: when something is repaired, or a home can decide again;
+   b. the same when a client that was out of reach leaves: to say so it is in contact once more, and the ends that its
+      publications had come to while nobody heard of it are told then. Only ends, and only its own;
+   c. a broker that is dead for good takes the clients that are nowhere along: when the overlay closes over it, their
+      publications end as if removed, also for filters that look at them as third parties. When such a client attaches
+      elsewhere, the next that is told makes the pair as the single broker has it.
+
+   A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
+   what is told comes late, and promise 2 is what remains of the order.
 4. Routing tables hold nothing for clients that left.
 
 In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
