@@ -17,8 +17,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
+from workbench.caches import cache_dir
 from workbench.errors import WorkbenchError
-from workbench.java import cache_dir, find_java
+from workbench.java import find_java
 
 GIB = 1 << 30
 Verdict = Literal["ok", "note", "stops"]
@@ -188,16 +189,9 @@ def _inherited() -> Iterator[Finding]:
 
 def _caches() -> Iterator[Finding]:
     try:
-        yield Finding("cache", str(cache_dir()))
+        yield Finding("cache", f"{cache_dir()} (compiled kernels, logs of Spark)")
     except WorkbenchError as error:
         yield Finding("cache", "cannot be written", "stops", str(error))
-    numba = os.environ.get("NUMBA_CACHE_DIR")
-    where = Path(numba) if numba else Path(__file__).parent
-    if os.access(where, os.W_OK):
-        yield Finding("numba cache", str(where) if numba else "beside the modules (__pycache__)")
-    else:
-        todo = "set NUMBA_CACHE_DIR to a folder that can be written, or the first replay of every process is slow"
-        yield Finding("numba cache", f"{where} cannot be written; numba falls back to the user's cache", "note", todo)
 
 
 def _kernel() -> Iterator[Finding]:

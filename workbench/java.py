@@ -18,10 +18,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from workbench.caches import cache_dir
 from workbench.errors import SetupError
 
 VECTOR = "--add-modules=jdk.incubator.vector"
@@ -81,26 +81,6 @@ def is_usable(version: str) -> bool:
     parts = [int(part) for part in re.findall(r"\d+", version)[:3]]
     parts += [0] * (3 - len(parts))
     return 17 <= parts[0] <= 24 or (parts[0] == 25 and parts >= [25, 0, 3])
-
-
-def cache_dir() -> Path:
-    """A folder of this user for what can be made again: WORKBENCH_CACHE, the user's cache, else a temporary one."""
-    own = os.environ.get("WORKBENCH_CACHE")
-    xdg = os.environ.get("XDG_CACHE_HOME")
-    choices = [Path(own)] if own else []
-    choices += [Path(xdg) / "workbench"] if xdg and os.path.isabs(xdg) else []
-    with suppress(RuntimeError):  # no home folder can be determined
-        choices.append(Path.home() / ".cache" / "workbench")
-    user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    choices.append(Path(tempfile.gettempdir()) / f"workbench-{user}")
-    for choice in choices:
-        try:
-            choice.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.TemporaryFile(dir=choice):
-                return choice
-        except OSError:
-            continue
-    raise SetupError(f"no folder for caches can be written: {', '.join(map(str, choices))}; set WORKBENCH_CACHE to one")
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

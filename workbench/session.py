@@ -17,8 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.caches import cache_dir
 from workbench.errors import SetupError
-from workbench.java import cache_dir, find_java
+from workbench.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,9 +1,8 @@
 """Numba, with compiled code kept on disk.
 
-`compiled` is ``numba.njit`` without fast-math, its result kept in a folder of the user: under ``WORKBENCH_CACHE``,
-the user's cache, else a temporary folder. Numba looks only at the file of the function itself to see whether kept
-code is stale, while kernels stand on the functions of `workbench.geometry`; so the folder's name carries a digest of
-that file, and a change to it starts a new one.
+`compiled` is ``numba.njit`` without fast-math, its result kept in the user's cache (`workbench.caches`). Numba looks
+only at the file of the function itself to see whether kept code is stale, while kernels stand on the functions of
+`workbench.geometry`; so the folder's name carries a digest of that file, and a change to it starts a new one.
 
 `compiled_from` compiles plain functions that call one another, such as those of `workbench.geometry`, as they stand.
 """
@@ -11,9 +10,7 @@ that file, and a change to it starts a new one.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FunctionType
@@ -23,6 +20,7 @@ import numba
 from numba.core import config
 
 from workbench import geometry
+from workbench.caches import cache_dir
 
 
 def _digest() -> str:
@@ -35,20 +33,11 @@ def _digest() -> str:
 
 def folder() -> Path:
     """Where compiled kernels are kept; a folder that can be written."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    choices = [os.environ.get("WORKBENCH_CACHE"), os.path.join(home, "workbench")]
-    for choice in filter(None, choices):
-        place = Path(choice) / "numba" / _digest()
-        try:
-            fresh = not place.exists()
-            place.mkdir(parents=True, exist_ok=True)
-            if os.access(place, os.W_OK):
-                if fresh:
-                    print(f"workbench: kernels are compiled, once on this machine, into {choice}", file=sys.stderr)
-                return place
-        except OSError:
-            continue
-    return Path(tempfile.mkdtemp(prefix="workbench-numba-"))
+    place = cache_dir() / "numba" / _digest()
+    if not place.exists():
+        print(f"workbench: kernels are compiled, once on this machine, into {place.parents[1]}", file=sys.stderr)
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 _FOLDER = folder()
