@@ -117,3 +117,16 @@ def test_places_that_change_take_the_general_way(tmp_path: Path) -> None:
     places["x"] = places["y"] = [2.0, None]
     fixes.to_parquet(tmp_path / "fixes.parquet", index=False)
     assert direct.run(proximity.scenario(2), tmp_path / "fixes.parquet", places) is None
+
+
+@pytest.mark.parametrize("many", [64, 65])
+def test_a_mobile_in_very_many_places_at_once(many: int, tmp_path: Path) -> None:
+    fixes = fixes_of(Random(many), "planar", [4, 9], False)
+    draw = Random(many)
+    places = pd.DataFrame({"place": range(many), "x": [3.0 + draw.random() / 4 for _ in range(many)], "y": 3.0})
+    fixes.to_parquet(tmp_path / "fixes.parquet", index=False, row_group_size=7)
+    # as many as its list has room for, or one more
+    assert (direct.run(proximity.scenario(2), tmp_path / "fixes.parquet", places) is not None) == (many == 64)
+    judge = replay("proximity", fixes, places, engine="reference", parameters={"radius_m": 2})
+    asked = replay("proximity", tmp_path / "fixes.parquet", places, parameters={"radius_m": 2})
+    assert_frame_equal(asked.timelines, judge.timelines, check_exact=True)

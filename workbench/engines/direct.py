@@ -137,8 +137,8 @@ class Grid(NamedTuple):
     columns: int
     rows: int
     offsets: np.ndarray
-    item: np.ndarray
-    whole: np.ndarray
+    entries: np.ndarray
+    """four times the number of a place, and 0 where a disc, 1 where another shape has to be asked, 2 where all is in"""
 
 
 @compiled
@@ -187,14 +187,13 @@ def _area_and_cell(s, j, x_low, x_high, y_low, y_high):  # type: ignore[no-untyp
 
 @compiled
 def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ignore[no-untyped-def]
-    offsets = np.zeros(columns * rows + 1, np.int64)
-    item = np.empty(0, np.int32)
-    whole = np.empty(0, np.bool_)
+    offsets = np.zeros(columns * rows + 1, np.int32)
+    entries = np.empty(0, np.int32)
     for turn in range(2):
         # First they are counted, then put in their places: the lists of cells are then in the order of the items.
         if turn == 1:
-            offsets = np.cumsum(offsets)
-            item, whole = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.bool_)
+            offsets = np.cumsum(offsets).astype(np.int32)
+            entries = np.empty(offsets[-1], np.int32)
         fill = offsets.copy()
         for j in range(len(totals)):
             # The boxes begin at x0, y0 or after, so that cutting off the fraction is rounding down.
@@ -216,10 +215,9 @@ def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ig
                     if turn == 0:
                         offsets[cell + 1] += 1
                     else:
-                        item[fill[cell]] = j
-                        whole[fill[cell]] = lies == 2
+                        entries[fill[cell]] = 4 * j + (2 if lies == 2 else min(s.kind[j], 1))
                         fill[cell] += 1
-    return offsets, item, whole
+    return offsets, entries
 
 
 def grid_of(column: Positions, totals: np.ndarray, reach: float, metric: str) -> Grid:
@@ -227,7 +225,7 @@ def grid_of(column: Positions, totals: np.ndarray, reach: float, metric: str) ->
     box = np.stack(candidates.boxes(column, reach, metric))
     x0, y0 = box[0].min(), box[2].min()
     width, height = box[1].max() - x0, box[3].max() - y0
-    share = 4.0 if len(totals) <= 200_000 else 2.0
+    share = 4.0 if len(totals) <= 20_000 else 2.0
     ax, ay = (max(float((box[k + 1] - box[k]).mean()) / share, 1e-9) for k in (0, 2))
     grow = max(1.0, math.sqrt(width / ax * height / ay / MOST_CELLS))
     ax, ay = ax * grow, ay * grow
@@ -285,7 +283,7 @@ def _longer(array, length):  # type: ignore[no-untyped-def]
 
 @compiled
 def crossings(  # type: ignore[no-untyped-def]
-    mobile, t, x, y, base, until, share, shares, room, grid, s, totals, bounds, geodesic,
+    mobile, t, x, y, base, until, share, shares, room, grid, s, discs, geodesic,
     latest, count, inside, since, rows,
 ):  # fmt: skip
     """Fixes in order: the lists of places that each mobile is in are kept up, and what ends is given back.
@@ -297,11 +295,11 @@ def crossings(  # type: ignore[no-untyped-def]
     ended_tau, ended_pi = np.empty(room, np.int64), np.empty(room, np.int64)
     nothing = (ended_place[:0], ended_mobile[:0], ended_tau[:0], ended_pi[:0])
     n = 0
-    found, held = np.empty(64, np.int32), np.empty(64, np.int32)
+    found, held = np.empty(65, np.int32), np.empty(64, np.int32)
     starts, begun = np.empty(64, np.int64), np.empty(64, np.int64)
-    offsets, item, whole = grid.offsets, grid.item, grid.whole
+    offsets, entries = grid.offsets, grid.entries
     x0, y0, ax, ay, columns, height_ = grid.x0, grid.y0, grid.a_cell_x, grid.a_cell_y, grid.columns, grid.rows
-    kind, sx, sy, sz, chain = s.kind, s.x, s.y, s.z, s.chain
+    kind, chain = s.kind, s.chain
     xs, ys, rings, first_ring = s.xs, s.ys, s.rings, s.first
     low_y, high_y, height, slab, slab_offsets, edges = s.slabs
     whose, first, t, x, y = _by_mobile(mobile, t, x, y, base, share, shares, rows)
@@ -331,29 +329,26 @@ def crossings(  # type: ignore[no-untyped-def]
                 continue
             k = 0
             for e in range(low, high):
-                j = item[e]
-                if not whole[e]:
-                    if kind[j] == 0:
-                        if geodesic:
-                            if not haversine(sx[j], sy[j], px, py) <= bounds[j]:
-                                continue
-                        elif not planar_within(sx[j], sy[j], sz[j], px, py, 0.0, totals[j]):
-                            continue
+                # Nobody can foresee which ones hold: each is written down, and counts if it holds.
+                j, lies, holds = entries[e] >> 2, entries[e] & 3, True
+                if lies == 0:
+                    if geodesic:
+                        holds = haversine(discs[j, 0], discs[j, 1], px, py) <= discs[j, 3]
                     else:
-                        c = chain[j]
-                        a, b = first_ring[c], first_ring[c + 1]
-                        if not (kind[j] == 2 and in_area(px, py, c, low_y, high_y, height, slab, slab_offsets, edges)):
-                            if kind[j] == 2 and totals[j] == 0.0:
-                                continue
-                            if geodesic:
-                                if not geodesic_edges_haversine(px, py, xs, ys, rings, a, b) <= bounds[j]:
-                                    continue
-                            elif not planar_edges_squared(px, py, xs, ys, rings, a, b) <= totals[j] * totals[j]:
-                                continue
-                if k == 64:
-                    return 1, nothing
+                        holds = planar_within(discs[j, 0], discs[j, 1], discs[j, 2], px, py, 0.0, discs[j, 3])
+                elif lies == 1:
+                    c = chain[j]
+                    a, b = first_ring[c], first_ring[c + 1]
+                    holds = kind[j] == 2 and in_area(px, py, c, low_y, high_y, height, slab, slab_offsets, edges)
+                    if not holds and not (kind[j] == 2 and discs[j, 3] == 0.0):
+                        if geodesic:
+                            holds = geodesic_edges_haversine(px, py, xs, ys, rings, a, b) <= discs[j, 3]
+                        else:
+                            holds = planar_edges_squared(px, py, xs, ys, rings, a, b) <= discs[j, 3] * discs[j, 3]
                 found[k] = j
-                k += 1
+                k += holds
+                if k > 64:
+                    return 1, nothing
             if n + was > len(ended_pi):
                 room = 2 * len(ended_pi) + 64
                 ended_place, ended_mobile = _longer(ended_place, room), _longer(ended_mobile, room)
@@ -699,10 +694,15 @@ class Lookout(NamedTuple):
     """Places in a grid, for those who come within their reach."""
 
     column: Positions
-    totals: np.ndarray
-    bounds: np.ndarray
+    discs: np.ndarray
+    """x, y, z, and how far is near: metres in the plane, a haversine on the globe"""
     grid: Grid
     geodesic: bool
+
+
+@compiled
+def _bounds(distances):  # type: ignore[no-untyped-def]
+    return np.array([haversine_bound(distance) for distance in distances])
 
 
 def lookout(column: Positions, reach: float, metric: str) -> Lookout | None:
@@ -710,8 +710,9 @@ def lookout(column: Positions, reach: float, metric: str) -> Lookout | None:
     if not len(column.present) or not column.present.all() or (column.shapes.kind == kernels.ANYWHERE).any():
         return None
     totals = reach + (0.0 + column.shapes.radius)
-    bounds = np.array([haversine_bound(total) for total in totals])
-    return Lookout(column, totals, bounds, grid_of(column, totals, reach, metric), metric == WGS84)
+    s, geodesic = column.shapes, metric == WGS84
+    discs = np.stack([s.x, s.y, s.z, _bounds(totals) if geodesic else totals], axis=1)
+    return Lookout(column, discs, grid_of(column, totals, reach, metric), geodesic)
 
 
 @dataclass(frozen=True)
@@ -826,7 +827,7 @@ def crossed(source: Fixes, lookouts: list[Lookout], until: int | None, threads: 
 
 
 def _arguments(place: Lookout) -> tuple[Any, ...]:
-    return place.grid, place.column.shapes, place.totals, place.bounds, place.geodesic
+    return place.grid, place.column.shapes, place.discs, place.geodesic
 
 
 def counted(data: tables.Inputs, rows: int, instants: Instants) -> dict[str, int]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -570,7 +571,8 @@ def _ranks(names: np.ndarray, index: np.ndarray) -> np.ndarray:
 def table_of(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, clock: Clock) -> pd.DataFrame:
     p, s, tau, pi, ended = columns
     order = intervals.ordered(tau, _ranks(first, p), _ranks(second, s))
-    p, s, tau, pi, ended = p[order], s[order], tau[order], pi[order], ended[order]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        p, s, tau, pi, ended = pool.map(lambda column: column.take(order), (p, s, tau, pi, ended))
     words = np.array(["unmatch", "publication_removed", "subscription_removed", None], dtype=object)
     open_ = ended < 0
     return pd.DataFrame(
@@ -580,7 +582,8 @@ def table_of(columns: list[np.ndarray], first: np.ndarray, second: np.ndarray, c
             "tau": _times(tau, None, clock),
             "pi": _times(pi, open_, clock),
             "ended": pd.Series(words[ended], dtype=object),
-        }
+        },
+        copy=False,
     )
 
 
