@@ -179,3 +179,10 @@ def test_a_service_runs_on_real_data(name: str, shared_data: Path, monkeypatch: 
 def test_every_service_is_run() -> None:
     names = {path.stem for path in SERVICES.glob("*.ipynb")}
     assert names == {direct.__name__ for direct in GIVEN} == set(REAL)
+
+
+def test_the_first_notebook_records_figures_that_runs_can_be_compared_by() -> None:
+    """That they are right, nbval says; here only that there are any."""
+    first = nbformat.read(SERVICES.parent / "0-start/start_here.ipynb", as_version=4)
+    (cell,) = [c for c in first.cells if c.cell_type == "code" and c.source.startswith("record(")]
+    assert ast.literal_eval(cell.outputs[0].data["text/plain"]).keys() >= {"notifications", "matches", "people_told"}
