@@ -58,6 +58,8 @@ OPERATIONS = ("add", "update", "remove")
 KEYS = {"fixes": "mobile", "places": "place"}
 COORDINATES = AXES
 _SHAPES = ("Point", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
+_PLAIN_IDS = ("string", "integer", "floating", "mixed-integer", "mixed-integer-float", "categorical", "empty")
+_WHOLE = re.compile(r"\s*[-+]?\d{1,18}\s*$")
 _ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
 
 
@@ -127,13 +129,25 @@ def _from_arrow(table: Any) -> pd.DataFrame:
 
 def _load_csv(path: Path) -> pd.DataFrame:
     """A CSV; ids and times are read digit by digit, so that 007 stays apart from 7 and no large number is rounded."""
-    header = pd.read_csv(path, nrows=0).columns
+    header, separator = _header(path)
     exact = [name for name in header if name in (*KEYS.values(), "id", "t", "geometry")]
-    frame = pd.read_csv(path, dtype=dict.fromkeys(exact, str))
+    frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(exact, str))
+    numbers = [name for names in AXES.values() for name in names if name in header]
+    if separator != "," and any(frame[name].dtype == object for name in numbers):
+        frame = pd.read_csv(path, sep=separator, decimal=",", dtype=dict.fromkeys(exact, str))
     for name in exact:
         if name != "geometry":
             frame[name] = _plain_numbers(frame[name])
     return frame
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """The columns of a CSV, and what separates them: whatever makes the most of its first line.
+
+    A comma where nothing does.
+    """
+    found = [(list(pd.read_csv(path, nrows=0, sep=sign, skipinitialspace=True).columns), sign) for sign in ",;\t|"]
+    return max(found, key=lambda one: len(one[0]))
 
 
 def _plain_numbers(text: pd.Series) -> pd.Series:
@@ -232,7 +246,7 @@ def columns_of(source: Any) -> list[str]:
                 import pyarrow.parquet as pq
 
                 return list(pq.read_schema(parquet_files(path)[0]).names)
-            return list(pd.read_csv(path, nrows=0).columns) if ".csv" in path.suffixes else []
+            return _header(path)[0] if ".csv" in path.suffixes else []
         names = getattr(source, "column_names", None) or getattr(source, "columns", None)
         return list(map(str, source if isinstance(source, Mapping) or names is None else names))
     except (OSError, ValueError, TypeError, DataError):
@@ -264,6 +278,8 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
         raise DataError(f"{table}: {int(frame['id'].isna().sum())} rows have no {key}")
     if frame["id"].dtype in ("uint64", "UInt64"):  # which no engine has; the largest stay what they are as text
         frame["id"] = frame["id"].astype("int64" if frame["id"].max() < 2**63 else str)
+    if pd.api.types.infer_dtype(frame["id"]) not in _PLAIN_IDS:
+        frame["id"] = frame["id"].map(_plain_id)
     rows_in = len(frame)
     frame, aside = one_row_per_instant(frame)
     counts = {
@@ -272,6 +288,17 @@ def read(source: Any, table: str, zone: str | None = None, tick: Clock | None = 
         "rows_set_aside": aside,
     }
     return Rows(table, frame, clock, metric, counts, has_geometry)
+
+
+def _plain_id(value: Any) -> Any:
+    """An id that every engine and file can carry: what is neither text nor a number becomes text, bytes in digits.
+
+    >>> _plain_id(b"\\x07"), _plain_id(7)
+    ('07', 7)
+    """
+    if isinstance(value, str | int | float | np.number):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _key(frame: pd.DataFrame, table: str, faults: list[str]) -> str:
@@ -321,6 +348,8 @@ def ticks_of(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.S
         return column.astype("Int64"), integers
     if pd.api.types.is_datetime64_any_dtype(column):
         stamps = column
+    elif known.map(lambda t: isinstance(t, str) and _WHOLE.match(t) is not None).all():
+        return column.map(int, na_action="ignore").astype("Int64"), integers  # as in a CSV, where all is text
     else:
         stamps = _parsed(column, zone)
     if stamps.dt.tz is None:

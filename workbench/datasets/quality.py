@@ -101,7 +101,9 @@ class Report:
             f"{self.rows:,} rows in: {self.kept:,} kept, {self.collapsed:,} collapsed, "
             f"{self.set_aside:,} set aside ({100 * self.bad_share:.1f} %)"
         )
-        rows = [f"  {name:<22} {count:>3,}" for name, count in self.lines()]
+        wide = max([22, *(len(name) for name, _ in self.lines())])
+        far = max([3, *(len(f"{count:,}") for _, count in self.lines())])
+        rows = [f"  {name:<{wide}} {count:>{far},}" for name, count in self.lines()]
         return "\n".join(
             [head, *rows, *(f"  note: {n}" for n in self.notes), *(f"  warning: {w}" for w in self.warnings)]
         )

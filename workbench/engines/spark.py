@@ -35,6 +35,7 @@ import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.engines import bystanders, exchange, slices, tasks
+from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
 from workbench.model.clock import Clock
@@ -178,7 +179,11 @@ def written(
     )  # fmt: skip
     pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
     how, said = _evaluated(work, job, data, fixes, known)
-    others = [rows.counts for name, rows in data.tables.items() if name != "fixes"]
+    others = [
+        {**rows.counts, "rows_set_aside": rows.counts["rows_set_aside"] + without_effect(rows, scenario)}
+        for name, rows in data.tables.items()
+        if name != "fixes"
+    ]
     why = "there are no fixes" if fixes is None else entangled(scenario)
     return job, PLANS[how].format(why=why), _total(said, others)
 
@@ -605,6 +610,8 @@ def _id_type(data: tables.Inputs, populations: Sequence[Population]) -> pa.DataT
     if len(populations) > 1 or populations[0].single:
         return pa.string()
     ids = data.tables[populations[0].rows].frame["id"]
+    if pd.api.types.is_float_dtype(ids):
+        return pa.float64()
     return pa.int64() if pd.api.types.is_integer_dtype(ids) else pa.string()
 
 
@@ -627,8 +634,8 @@ def _shipped(frame: pd.DataFrame, name: str, scratch: Path, metric: str) -> str:
 def _spark_schema(schema: pa.Schema) -> str:
     """The columns of timelines in Spark's words."""
     instant = "long" if pa.types.is_integer(schema.field("tau").type) else "timestamp"
-    ids = {role: "long" if pa.types.is_integer(schema.field(role).type) else "string" for role in schema.names[:2]}
-    sides = ", ".join(f"{role} {kind}" for role, kind in ids.items())
+    kinds = {pa.int64(): "long", pa.float64(): "double"}
+    sides = ", ".join(f"{role} {kinds.get(schema.field(role).type, 'string')}" for role in schema.names[:2])
     return f"{sides}, tau {instant}, pi {instant}, ended string"
 
 

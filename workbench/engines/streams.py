@@ -31,6 +31,7 @@ from workbench.model import shapes
 from workbench.model.columns import MISSING, Blank, Column, Made
 from workbench.model.pubsub import Population
 from workbench.model.regions import Region
+from workbench.model.scenario import Scenario
 from workbench.model.spaces import Number, Position
 from workbench.tables import COORDINATES, KEYS, Inputs, Rows, geometry_of, needs_position
 
@@ -92,6 +93,21 @@ def _in_effect(code, op, profile):  # type: ignore[no-untyped-def]
     return kept
 
 
+def without_effect(rows: Rows, scenario: Scenario) -> int:
+    """How many rows of a table update or remove what does not exist."""
+    if not rows.frame["op"].notna().any():
+        return 0
+    codes, _ = pd.factorize(rows.frame["id"])
+    order = np.argsort(codes, kind="stable")
+    op = _operations(rows.frame)[order]
+    member = any(p.rows == rows.table for p in scenario.populations)
+    return int((~_in_effect(codes[order], op, not member)).sum())
+
+
+def _operations(frame: pd.DataFrame) -> np.ndarray:
+    return frame["op"].map({"update": UPDATE, "remove": REMOVE}).fillna(ADD).to_numpy(np.int8)
+
+
 class Steps:
     """The rows of one table that are in effect, by client and time, and where each finds the cells that still hold."""
 
@@ -106,7 +122,7 @@ class Steps:
         order = np.argsort(codes, kind="stable")
         op = np.full(len(order), ADD, np.int8)
         if frame["op"].notna().any():
-            op = frame["op"].map({"update": UPDATE, "remove": REMOVE}).fillna(ADD).to_numpy(np.int8)[order]
+            op = _operations(frame)[order]
         kept = _in_effect(codes[order], op, not self.members)
         self.set_aside = int((~kept).sum())
         self.index = order[kept]

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.engines import bystanders, exchange, intervals, slices
+from workbench.engines.streams import without_effect
 from workbench.errors import DataError
 from workbench.model.clock import Clock
 from workbench.model.scenario import Scenario
@@ -102,6 +103,8 @@ class Kept:
     others: Mapping[str, tables.Rows]
     """the tables that are not fixes, read and checked"""
     direct: Direct | None
+    idle: int
+    """rows of these tables that update or remove what does not exist: each task meets them, and they count once"""
 
 
 @lru_cache(maxsize=2)
@@ -115,7 +118,7 @@ def _kept(job: ByScratch) -> Kept:
     direct = None
     if len(head) and places is not None and set(others) == {"places"}:
         direct = job.it.prepare(job.it.scenario, head, places, job.it.zone)
-    return Kept(others, direct)
+    return Kept(others, direct, sum(without_effect(rows, job.it.scenario) for rows in others.values()))
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,8 @@ def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
     timelines, counts = job.evaluate(data, job.until)
     timelines = data.staged(timelines, job.stop)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
-    rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + int(counts.get("rows_set_aside", 0))
+    idle = int(counts.get("rows_set_aside", 0)) - kept(job).idle
+    rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + idle
     return {**rows, **write_frame(job, name, timelines)}
 
 

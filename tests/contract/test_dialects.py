@@ -1,0 +1,73 @@
+"""What others write that is neither comma-separated nor of the commonest types, on every engine."""
+
+import uuid
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workbench import replay
+from workbench.tables import load
+
+FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 3, 2], "lon": [8.6, 9.0, 8.6], "lat": [50.0, 50.0, 50.0]})
+PLACES = pd.DataFrame({"place": ["a"], "lon": [8.6], "lat": [50.0], "name": ["x; y"]})
+FOUND = [("a", 1, 1, 3, "unmatch"), ("a", 2, 2, None, None)]
+
+
+def told(fixes=FIXES, places=PLACES, engines=("reference", "local")) -> list[tuple]:
+    found = [load(replay("proximity", fixes, places, engine).timelines) for engine in engines]
+    rows = [
+        sorted(one.astype(object).where(one.notna(), None).itertuples(index=False, name=None), key=str)
+        for one in found
+    ]
+    assert all(one == rows[0] for one in rows)
+    return rows[0]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|", ","])
+@pytest.mark.parametrize("written", [{}, {"quoting": 1}, {"lineterminator": "\r\n"}, {"encoding": "utf-8-sig"}])
+def test_what_separates_the_columns_of_a_csv_is_found(tmp_path, separator, written):
+    FIXES.to_csv(tmp_path / "fixes.csv", sep=separator, index=False, **written)
+    PLACES.to_csv(tmp_path / "places.csv", sep=separator, index=False, **written)
+    assert told(tmp_path / "fixes.csv", tmp_path / "places.csv") == FOUND
+
+
+def test_decimal_commas_are_read_where_commas_separate_nothing(tmp_path):
+    FIXES.to_csv(tmp_path / "fixes.csv", sep=";", decimal=",", index=False)
+    assert told(tmp_path / "fixes.csv") == FOUND
+
+
+IDS = {
+    "decimals": ([0.5, 0.5, 1.0], [0.5, 1.0]),
+    "UUIDs": ([uuid.UUID(int=5)] * 2 + [uuid.UUID(int=6)], [str(uuid.UUID(int=n)) for n in (5, 6)]),
+    "bytes": ([b"\x05", b"\x05", b"\x06"], ["05", "06"]),
+    "days": ([pd.Timestamp("2026-01-01")] * 2 + [pd.Timestamp("2026-01-02")], ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]),
+    "8 bits": (np.array([5, 5, 6], np.int8), [5, 6]),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_ids_of_any_type_come_out_as_numbers_or_text(kind):
+    given, expected = IDS[kind]
+    assert [row[1] for row in told(FIXES.assign(mobile=given))] == expected
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "uint64", "float64", "Int64", "str"])
+def test_whole_numbers_of_any_type_are_times(tmp_path, kind):
+    FIXES.assign(t=FIXES["t"].astype(kind)).to_parquet(tmp_path / "fixes.parquet")
+    assert told(tmp_path / "fixes.parquet") == FOUND
+
+
+def test_decimal_ids_and_updates_of_nothing_are_the_same_on_spark(spark, tmp_path):
+    """Each task meets the places' rows; what they say in vain is counted once."""
+    many = pd.DataFrame({"mobile": np.arange(50) + 0.5, "t": 2, "lon": 8.6, "lat": 50.0})
+    pq.write_table(pa.Table.from_pandas(many), tmp_path / "fixes.parquet")
+    places = {"place": ["a", "b", "c"], "t": [1, 1, 1], "op": ["add", "update", "remove"]}
+    places = pd.DataFrame(places).assign(lon=8.6, lat=50.0)
+    found = [replay("proximity", tmp_path / "fixes.parquet", places, engine) for engine in ("spark", "local")]
+    there, here = (load(one.timelines).sort_values("subscription", ignore_index=True) for one in found)
+    assert there.astype(str).equals(here.sort_values("subscription", ignore_index=True).astype(str))
+    assert there["subscription"].dtype == "float64"
+    assert [one.metrics["rows_set_aside"] for one in found] == [2, 2]
