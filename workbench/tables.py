@@ -735,26 +735,29 @@ def _changes_of(
         by_id.setdefault(record["id"], []).append(record)
     for key, history in by_id.items():
         client = Client(rows.table, key)
-        alive = False
+        alive, there, latest = False, names, first
         for n, record in enumerate(history):
             t = first if is_null(record["t"]) else int(record["t"])
             op = record["op"]
+            # the end of a lifetime is a removal
+            there = tuple(name for name in there if name not in stays or t <= latest + stays[name])
+            alive = alive and (profile or bool(there))
             if op == "remove":
                 if not alive:
                     aside["rows_set_aside"] += 1
                     continue
                 alive = False
-                yield t, Change(client, end=names)
+                yield t, Change(client, end=names, forget=profile)
                 continue
             if op == "update" and not alive and not profile:
                 aside["rows_set_aside"] += 1
                 continue
-            alive = True
+            alive, there, latest = True, there if op == "update" else names, t
             cells = _cells(record, rows, wants_position and op != "update")
-            yield t, Change(client, cells, begin=names)
+            yield t, Change(client, cells, begin=there)
             following = next((int(r["t"]) for r in history[n + 1 :] if not is_null(r["t"])), None)
             for name, stay in stays.items():
-                if following is None or following > t + stay:
+                if name in there and (following is None or following > t + stay):
                     yield t + stay, Change(client, end=(name,))
 
 

@@ -1,4 +1,4 @@
-"""Every real file that holds fixes goes all the way: ingested, then replayed on Spark, with the timelines of this process.
+"""Every real file that holds fixes goes all the way: ingested, then replayed on Spark as in this process.
 
 The files with 1.6 million rows and more are replayed whole: the ingested data need no shuffle.
 """

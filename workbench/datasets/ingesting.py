@@ -419,7 +419,8 @@ def resolve(path: str | Path, format: str | None, reading: Reading) -> Resolved:
         )
     notes += form.notes
     if form.zone is not None and reading.zone is None and reading.clock is None:
-        notes.append(f"local times are read in the format's published zone {form.zone}; zone= (--zone) would name another")
+        said = f"local times are read in the format's published zone {form.zone}"
+        notes.append(f"{said}; zone= (--zone) would name another")
         reading = replace(reading, zone=form.zone)
     if form.resolve is not None:
         reading, found = form.resolve(source, reading)

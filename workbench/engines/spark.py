@@ -180,7 +180,7 @@ def written(
     pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
     how, said = _evaluated(work, job, data, fixes, known)
     others = [
-        {**rows.counts, "rows_set_aside": rows.counts["rows_set_aside"] + without_effect(rows, scenario)}
+        {**rows.counts, "rows_set_aside": rows.counts["rows_set_aside"] + without_effect(rows, data, span[0])}
         for name, rows in data.tables.items()
         if name != "fixes"
     ]

@@ -31,7 +31,6 @@ from workbench.model import shapes
 from workbench.model.columns import MISSING, Blank, Column, Made
 from workbench.model.pubsub import Population
 from workbench.model.regions import Region
-from workbench.model.scenario import Scenario
 from workbench.model.spaces import Number, Position
 from workbench.tables import COORDINATES, KEYS, Inputs, Rows, geometry_of, needs_position
 
@@ -77,11 +76,13 @@ class Stream:
 
 
 @compiled
-def _in_effect(code, op, profile):  # type: ignore[no-untyped-def]
+def _in_effect(code, t, op, profile, stay):  # type: ignore[no-untyped-def]
+    """Which rows update or remove what exists; it does for a stay after its latest row, and always where that is -1."""
     kept = np.ones(len(code), np.bool_)
     alive = False
+    latest = 0
     for i in range(len(code)):
-        if i == 0 or code[i] != code[i - 1]:
+        if i == 0 or code[i] != code[i - 1] or (stay >= 0 and t[i] > latest + stay):
             alive = False
         if op[i] == 2:
             kept[i] = alive
@@ -90,18 +91,30 @@ def _in_effect(code, op, profile):  # type: ignore[no-untyped-def]
             kept[i] = False
         else:
             alive = True
+            latest = t[i]
     return kept
 
 
-def without_effect(rows: Rows, scenario: Scenario) -> int:
+def _stays(table: str, data: Inputs) -> list[int | None]:
+    """How long a row of a table lives on after its latest update, in each of its populations."""
+    members = [p for p in data.scenario.populations if p.rows == table]
+    return [None if p.stay is None else p.stay.in_ticks(data.clock.tick) for p in members]
+
+
+def _longest(stays: list[int | None]) -> int:
+    known = [stay for stay in stays if stay is not None]
+    return max(known) if stays and len(known) == len(stays) else -1
+
+
+def without_effect(rows: Rows, data: Inputs, first: int) -> int:
     """How many rows of a table update or remove what does not exist."""
     if not rows.frame["op"].notna().any():
         return 0
     codes, _ = pd.factorize(rows.frame["id"])
     order = np.argsort(codes, kind="stable")
-    op = _operations(rows.frame)[order]
-    member = any(p.rows == rows.table for p in scenario.populations)
-    return int((~_in_effect(codes[order], op, not member)).sum())
+    t = rows.frame["t"].fillna(first).to_numpy(np.int64)[order]
+    stays = _stays(rows.table, data)
+    return int((~_in_effect(codes[order], t, _operations(rows.frame)[order], not stays, _longest(stays))).sum())
 
 
 def _operations(frame: pd.DataFrame) -> np.ndarray:
@@ -115,7 +128,7 @@ class Steps:
         self.rows = rows
         self.clock = data.clock
         self.members = [p for p in data.scenario.populations if p.rows == rows.table]
-        stays = [None if p.stay is None else p.stay.in_ticks(data.clock.tick) for p in self.members]
+        stays = _stays(rows.table, data)
         frame = rows.frame
         codes, ids = pd.factorize(frame["id"])
         self.ids = np.asarray(ids, dtype=object) if not isinstance(ids, pd.Index) else ids.to_numpy(dtype=object)
@@ -123,12 +136,13 @@ class Steps:
         op = np.full(len(order), ADD, np.int8)
         if frame["op"].notna().any():
             op = _operations(frame)[order]
-        kept = _in_effect(codes[order], op, not self.members)
+        t = frame["t"].fillna(first).to_numpy(np.int64)[order]
+        kept = _in_effect(codes[order], t, op, not self.members, _longest(stays))
         self.set_aside = int((~kept).sum())
         self.index = order[kept]
         """of the rows in the table"""
         self.code, self.op = codes[self.index], op[kept]
-        self.t = frame["t"].fillna(first).to_numpy(np.int64)[self.index]
+        self.t = t[kept]
         self.new = np.ones(len(self.code), bool)
         self.new[1:] = self.code[1:] != self.code[:-1]
         self.following = np.full(len(self.code), FOREVER, np.int64)
@@ -144,12 +158,16 @@ class Steps:
     def _sessions(self, stays: list[int | None]) -> np.ndarray:
         """The first row of the time during which the client has been there for somebody."""
         starts = self.new.copy()
-        if self.members:
-            starts[1:] |= self.removed[:-1]
-            if all(stay is not None for stay in stays):
-                longest = max(stay for stay in stays if stay is not None)
-                starts[1:] |= self.t[1:] > self.t[:-1] + longest
+        starts[1:] |= self.removed[:-1]
+        if (longest := _longest(stays)) >= 0:
+            starts[1:] |= self.t[1:] > self.t[:-1] + longest
         return np.maximum.accumulate(np.where(starts, np.arange(len(starts)), 0))
+
+    def there(self, stay: int) -> np.ndarray:
+        """Which rows exist in a population of that stay: an update does not bring back what has ended there."""
+        if not (self.op == UPDATE).any():
+            return np.ones(len(self.op), bool)
+        return _in_effect(self.code, self.t, self.op, False, stay)
 
     def latest(self, known: np.ndarray) -> np.ndarray:
         """For each row in effect the row whose cell holds, -1 for none; ``known`` says where rows have one."""
@@ -488,11 +506,12 @@ def _stream(population: Population, steps: Mapping[str, Steps], data: Inputs, un
     end = own.following
     if population.stay is not None:
         end = np.minimum(end, own.t + population.stay.in_ticks(data.clock.tick))
-    row = np.flatnonzero(~own.removed & (own.t < end) & (own.t <= until))
+    there = own.there(population.stay.in_ticks(data.clock.tick)) if population.stay is not None else True
+    row = np.flatnonzero(~own.removed & there & (own.t < end) & (own.t <= until))
     start, end, profile_row = own.t[row], end[row], np.full(len(row), -1)
     profile = steps[population.profiles] if population.profiles else None
     if profile is not None:
-        changed = np.flatnonzero(~profile.removed)
+        changed = np.arange(len(profile.code))
         places = pd.Index(profile.ids).get_indexer(pd.Index(own.ids))
         counts = np.bincount(profile.code[changed], minlength=len(profile.ids))
         bounds = np.concatenate([[0], np.cumsum(counts)])
@@ -503,6 +522,8 @@ def _stream(population: Population, steps: Mapping[str, Steps], data: Inputs, un
         inner, joined, start, end = inner[kept], joined[kept], start[kept], end[kept]
         row = row[inner]
         profile_row = np.where(joined >= 0, changed[joined] if len(changed) else -1, -1)
+        if len(changed):  # a profile that was removed says nothing any more
+            profile_row = np.where((profile_row >= 0) & ~profile.removed[profile_row], profile_row, -1)
     cells = Cells(own, row, profile, profile_row)
     regions = {name: _regions(template, cells, len(row)) for name, template in population.regions}
     offsets = np.zeros(len(own.ids) + 1, np.int64)

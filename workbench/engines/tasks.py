@@ -103,8 +103,6 @@ class Kept:
     others: Mapping[str, tables.Rows]
     """the tables that are not fixes, read and checked"""
     direct: Direct | None
-    idle: int
-    """rows of these tables that update or remove what does not exist: each task meets them, and they count once"""
 
 
 @lru_cache(maxsize=2)
@@ -118,7 +116,7 @@ def _kept(job: ByScratch) -> Kept:
     direct = None
     if len(head) and places is not None and set(others) == {"places"}:
         direct = job.it.prepare(job.it.scenario, head, places, job.it.zone)
-    return Kept(others, direct, sum(without_effect(rows, job.it.scenario) for rows in others.values()))
+    return Kept(others, direct)
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,9 @@ def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
     timelines, counts = job.evaluate(data, job.until)
     timelines = data.staged(timelines, job.stop)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
-    idle = int(counts.get("rows_set_aside", 0)) - kept(job).idle
+    # what other tables say in vain every task meets; it counts once
+    others = [one for name, one in data.tables.items() if name != "fixes"]
+    idle = int(counts.get("rows_set_aside", 0)) - sum(without_effect(one, data, job.span[0]) for one in others)
     rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + idle
     return {**rows, **write_frame(job, name, timelines)}
 

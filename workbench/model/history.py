@@ -63,6 +63,8 @@ class Change:
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
     filters: Mapping[str, Filter] = field(default_factory=dict)
+    forget: bool = False
+    """whether what was known of it holds no longer: its row is gone, though others' regions may read it"""
 
 
 class Instance(NamedTuple):
@@ -161,7 +163,8 @@ class History:
         for name in set(change.end) - set(change.begin):
             instances.pop(name, None)
         # A client that is there for nobody has no state to keep.
-        values = {**(before.values if before and (before.instances or not change.begin) else {}), **given}
+        known = before is not None and not change.forget and (before.instances or not change.begin)
+        values = {**(before.values if before and known else {}), **given}
         for name in change.begin:
             instances.setdefault(name, Instance({}, self.scenario.population(name).filter, t))
         for name, filter in change.filters.items():
