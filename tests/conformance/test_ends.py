@@ -5,7 +5,19 @@ import random
 import pandas as pd
 import pytest
 
-from workbench import Scenario, Space, column, location, minutes, other, own, publications, region, replay, subscriptions
+from workbench import (
+    Scenario,
+    Space,
+    column,
+    location,
+    minutes,
+    other,
+    own,
+    publications,
+    region,
+    replay,
+    subscriptions,
+)
 
 shop = Space("shop", kind=str) | location
 

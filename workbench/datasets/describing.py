@@ -63,7 +63,7 @@ class Description:
             ]
         for axis, (low, high) in f["bounds"].items():
             lines.append(
-                (axis, f"{low:.6g} to {high:.6g}" if axis in ("lon", "lat") else f"{low:,.1f} to {high:,.1f} m")
+                (axis, f"{low:.4f} to {high:.4f}" if axis in ("lon", "lat") else f"{low:,.1f} to {high:,.1f} m")
             )
         lines.append(("coordinates", f["crs"] or ("metres of their own" if f["bounds"] else "none")))
         return [*lines, ("columns", ", ".join(f["columns"]))]
