@@ -169,8 +169,8 @@ def _believe(said: str, table: str) -> None:
 def short(crs: str) -> str:
     """The name of a reference system for a message.
 
-    >>> short("EPSG:25832"), short('GEOGCS["mine",DATUM[...')
-    ('EPSG:25832', 'mine')
+    >>> short("EPSG:25832"), short('GEOGCRS["of its own", DATUM["..."]]')
+    ('EPSG:25832', 'of its own')
     """
     return crs if len(crs) < 30 else crs.split('"')[1] if '"' in crs else crs[:30]
 
