@@ -3,6 +3,10 @@
 Clients walk among discs. Each has three subscriptions, one for each kind of place, that share its position. The loop
 asks the tree which discs hold the new point, and compares that with what held the old one: what a user would write. It
 is given its best form: one tree over the centres, asked for those within the radius.
+
+The broker has its default options, so it remembers every position; batches are measured for one that does not, too.
+Messages of a batch are made when they are read: once without reading them (the broker holds all transitions and
+positions), and once with every message made, as it is for moves one at a time.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ class LiveLoad:
     step_m: float = 1.0
     moves: int = 200_000
     """one at a time"""
-    batched: int = 5_000_000
+    batched: int = 3_000_000
+    """in each of the ways of batches"""
+    batch: int = 500_000
     looped: int = 20_000
     """by the STRtree loop"""
     seed: int = 1
@@ -89,26 +95,37 @@ def measure(load: LiveLoad) -> Iterator[Rate]:
     rng = np.random.default_rng(load.seed)
     sites = rng.uniform(0, load.side_m, (load.discs, 2))
     start = rng.uniform(0, load.side_m, (load.clients, 2))
-    singles = -(-load.moves // load.clients)
-    steps = singles + -(-load.batched // load.clients)
-    walk = start + rng.normal(0, load.step_m, (steps, load.clients, 2)).cumsum(axis=0)
-    broker = prepared(load, sites, start)
+    singles, together = -(-load.moves // load.clients), -(-load.batched // load.clients)
+    walk = start + rng.normal(0, load.step_m, (singles + 2 * together, load.clients, 2)).cumsum(axis=0)
+    parts = np.split(walk, [singles, singles + together])
+    broker = prepared(load, sites, start, remember=True)
     expected, seconds = looped(load, sites, start, walk)
     yield Rate("a loop over Shapely's STRtree", load.looped, seconds, len(expected), True)
-    first, moves = broker.now + 1, singles * load.clients
-    said, seconds = _one_by_one(broker, walk[:singles])
-    right = transitions(said, first, load.looped) == expected
-    yield Rate("workbench, live moves one at a time", moves, seconds, sum(len(m.contents) for m in said), right)
-    expected, _ = looped(load, sites, walk[singles - 1], walk[singles:])
-    first, moves = broker.now + 1, (steps - singles) * load.clients
-    said, seconds = _batched(broker, walk[singles:])
-    right = transitions(said, first, load.looped) == expected
-    yield Rate("workbench, live moves in batches", moves, seconds, sum(len(m.contents) for m in said), right)
+    first = broker.now + 1
+    yield _rate("one at a time", load, sites, start, parts[0], first, *_one_by_one(broker, parts[0]))
+    for how, reads, before, part in (
+        ("in batches, messages not read", False, parts[0][-1], parts[1]),
+        ("in batches, every message made", True, parts[1][-1], parts[2]),
+    ):
+        first = broker.now + 1
+        yield _rate(how, load, sites, before, part, first, *_batched(load, broker, part, reads))
+    broker = prepared(load, sites, start, remember=False)
+    how, first = "in batches, messages not read, remember=False", broker.now + 1
+    yield _rate(how, load, sites, start, parts[0], first, *_batched(load, broker, walk[:together], False))
 
 
-def prepared(load: LiveLoad, sites: np.ndarray, start: np.ndarray) -> Broker:
+def _rate(
+    how: str, load: LiveLoad, sites: np.ndarray, start: np.ndarray, walk: np.ndarray, first: int,
+    said: list[Message], moves: int, seconds: float,
+) -> Rate:  # fmt: skip
+    expected, _ = looped(load, sites, start, walk)
+    right = transitions(said, first, load.looped) == expected
+    return Rate(f"workbench, live moves {how}", moves, seconds, sum(len(m.contents) for m in said), right)
+
+
+def prepared(load: LiveLoad, sites: np.ndarray, start: np.ndarray, remember: bool) -> Broker:
     """A broker with all discs and clients, at instant 1."""
-    broker = Broker(load.scenario())
+    broker = Broker(load.scenario(), remember=remember)
     for n, (x, y) in enumerate(sites.tolist()):
         broker.add("places", f"d{n}", t=1, position=(x, y), kind=KINDS[n % 3])
     for n, (x, y) in enumerate(start.tolist()):
@@ -118,30 +135,29 @@ def prepared(load: LiveLoad, sites: np.ndarray, start: np.ndarray) -> Broker:
     return broker
 
 
-def _one_by_one(broker: Broker, walk: np.ndarray) -> tuple[list[Message], float]:
+def _one_by_one(broker: Broker, walk: np.ndarray) -> tuple[list[Message], int, float]:
     moves = [(id, (x, y)) for step in walk.tolist() for id, (x, y) in enumerate(step)]
-    told = broker.move(*moves[0])  # the first call loads what was compiled
+    said = broker.move(*moves[0])  # the first call loads what was compiled
     move = broker.move
-    said = told
     began = time.perf_counter()
     for id, position in moves[1:]:
         told = move(id, position)
         if told:
             said += told
-    return said, time.perf_counter() - began
+    return said, len(moves) - 1, time.perf_counter() - began
 
 
-def _batched(broker: Broker, walk: np.ndarray) -> tuple[list[Message], float]:
-    clients = walk.shape[1]
-    who = np.tile(np.arange(clients), len(walk))
+def _batched(load: LiveLoad, broker: Broker, walk: np.ndarray, reads: bool) -> tuple[list[Message], int, float]:
+    who = np.tile(np.arange(walk.shape[1]), len(walk))
     x, y = np.ascontiguousarray(walk.reshape(-1, 2).T)
-    said = broker.moves(who[:1], None, x[:1], y[:1])
-    size = 500_000
+    said = [broker.moves(who[:1], None, x[:1], y[:1])]  # the first call loads what was compiled
     began = time.perf_counter()
-    for first in range(1, len(who), size):
-        part = slice(first, first + size)
-        said += broker.moves(who[part], None, x[part], y[part])
-    return said, time.perf_counter() - began
+    for first in range(1, len(who), load.batch):
+        part = slice(first, first + load.batch)
+        told = broker.moves(who[part], None, x[part], y[part])
+        said.append(list(told) if reads else told)
+    seconds = time.perf_counter() - began
+    return [message for told in said for message in told], len(who) - 1, seconds
 
 
 def looped(

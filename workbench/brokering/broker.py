@@ -24,7 +24,7 @@ A refused operation changes nothing.
 
 One operation looks only at what can change (`workbench.engines.live`), and moves among discs are a compiled call
 (`workbench.engines.field`). The past is kept, because filters may look back, may be replaced by such that do, and
-`Broker.explain` answers about earlier instants: of a move in the field 48 bytes, of other changes the client's new
+`Broker.explain` answers about earlier instants: of a move in the field 40 bytes, of other changes the client's new
 state. ``remember=False`` lets the field forget where clients were; then no later filter may look back, and only the
 present can be explained.
 
@@ -37,16 +37,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 import pandas as pd
 
+from workbench.brokering.messages import Content, Message, Messages
 from workbench.engines.explain import Explanation, explain
 from workbench.engines.field import Field
-from workbench.engines.field_kernels import walk
+from workbench.engines.field_kernels import CLOSER, step
 from workbench.engines.live import Live, Pair, Step, looks_back
 from workbench.engines.reference import Reference, naming
 from workbench.engines.versions import Versions
@@ -57,41 +59,37 @@ from workbench.model.columns import is_null
 from workbench.model.filters import Filter
 from workbench.model.history import Change, Client, Instance, Party
 from workbench.model.pubsub import SUBSCRIPTION, Population
-from workbench.model.regions import Region
 from workbench.model.scenario import Scenario
 from workbench.model.shapes import point, shape
 from workbench.tables import COORDINATES, NOTIFICATIONS
 
-
-@dataclass(frozen=True)
-class Content:
-    """A publication as a message carries it: its object regions, and the cells that filled them."""
-
-    publication: Any
-    regions: Mapping[str, Region]
-    cells: Mapping[str, Any]
-
-    def __repr__(self) -> str:
-        return f"{self.publication}: " + ", ".join(f"{name} = {region}" for name, region in self.regions.items())
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""slots of the field, x and y"""
+Said = tuple[int, list[Pair], list[Pair]]
+"""an instant, and the pairs that are told to leave M and to join it"""
 
 
-@dataclass(frozen=True)
-class Message:
-    """What one subscription is told at one instant: the publications that now match, or that do not any longer."""
+class Moved(NamedTuple):
+    """The transitions that many moves brought about, in order."""
 
-    t: Any
-    kind: str
-    subscription: Any
-    contents: tuple[Content, ...]
+    field: Field
+    t: np.ndarray
+    slots: np.ndarray
+    transitions: np.ndarray
 
-    @property
-    def publications(self) -> frozenset[Any]:
-        """The names of the publications."""
-        return frozenset(content.publication for content in self.contents)
-
-    def __repr__(self) -> str:
-        names = ", ".join(str(content.publication) for content in self.contents)
-        return f"t={self.t} {self.subscription}: {self.kind} {names}"
+    def said(self) -> Iterator[Said]:
+        """What they say, instant by instant."""
+        left: list[Pair] = []
+        come: list[Pair] = []
+        now = 0
+        for at, slot, transition in zip(*(column.tolist() for column in self[1:]), strict=True):
+            if at != now and (left or come):
+                yield now, left, come
+                left, come = [], []
+            now = at
+            (come if transition & 1 else left).append(self.field.pair(transition >> 1, slot))
+        if left or come:
+            yield now, left, come
 
 
 class Broker:
@@ -125,6 +123,8 @@ class Broker:
         self._staged: dict[Client, Change] = {}
         self._moved: dict[int, tuple[float, float]] = {}
         """moves in the field at the open instant, by slot"""
+        self._together: Rows | None = None
+        """those of them that came together, as arrays, until another one comes"""
         self._expiry: dict[Party, int] = {}
         self._expiring: list[tuple[int, int, Party]] = []
         self._pushed = 0
@@ -135,7 +135,10 @@ class Broker:
         self._within = False
         self._contents: dict[Party, Content] = {}
         """publications as messages carried them, until they change"""
-        self._log: list[tuple[Any, str, Any, Any]] = []
+        self._unread: WeakSet[Messages] = WeakSet()
+        """messages that are not made yet: before a publication changes they have to be"""
+        self._log: list[Said | Moved] = []
+        """what was said, instant by instant or move by move"""
         self._names = {
             **{p.name: naming(scenario.publications) for p in scenario.publications},
             **{p.name: naming(scenario.subscriptions) for p in scenario.subscriptions},
@@ -177,7 +180,7 @@ class Broker:
     def move(self, client: Any, position: Any = None, *, t: Any = None, **cells: Any) -> list[Message]:
         """Move a client, once for all its publications and subscriptions; ``client`` is an id, or (table, id)."""
         field = self._live.field
-        if field is not None and not cells and type(position) is tuple and len(position) == 2:
+        if field is not None and type(position) is tuple and len(position) == 2 and not cells:
             told = self._step(field, client, position, t)
             if told is not None:
                 return told
@@ -189,8 +192,10 @@ class Broker:
         with self._instant(t) as messages:
             return messages + self._stage(self._change(self._client(client), cells), t)
 
-    def moves(self, clients: Any, t: Any, x: Any, y: Any, *, table: str = "fixes") -> list[Message]:
+    def moves(self, clients: Any, t: Any, x: Any, y: Any, *, table: str = "fixes") -> Sequence[Message]:
         """Move many clients of a table, in order: the same messages as one `move` for each row, or none is moved.
+
+        Ids and coordinates are best given as arrays. The messages read like a list, and are made when they are.
 
         ``t`` has an instant for each row, or is None: then each row is an instant of its own. The last instant stays
         open, as with `move`.
@@ -204,11 +209,13 @@ class Broker:
         ids, xs, ys = list(clients) if not hasattr(clients, "__len__") else clients, x, y
         if not len(ids) == len(xs) == len(ys) == (len(ids) if t is None else len(t)):
             raise UpdateError(f"{len(ids)} clients, {len(xs)} x and {len(ys)} y; expected as many of each, and of t")
-        told = self._steps(ids, t, xs, ys, table) if len(ids) else []
-        if told is not None:
-            return told
+        if not len(ids):
+            return []
+        together = self._steps(ids, t, xs, ys, table)
+        if together is not None:
+            return together
         with self.whole():
-            told = []
+            told: list[Message] = []
             for n, id in enumerate(ids):
                 at = None if t is None else t[n]
                 with self._instant(at) as messages:
@@ -216,15 +223,16 @@ class Broker:
                     told += messages + self._stage(change, at)
             return told
 
-    def _steps(self, ids: Any, t: Any, xs: Any, ys: Any, table: str) -> list[Message] | None:
+    def _steps(self, ids: Any, t: Any, xs: Any, ys: Any, table: str) -> Sequence[Message] | None:
         """The short way of many moves in the field; None where they have to be looked at one by one."""
-        field = self._live.field
-        if field is None or self._staged or self._moved or self._open is not None or self._closed is None:
+        field, closed, opened = self._live.field, self._closed, self._open
+        if field is None or self._staged or self._within or closed is None:
             return None
         try:
             x, y = np.asarray(xs, np.float64), np.asarray(ys, np.float64)
             if t is None:
-                at = np.arange(self._closed + 1, self._closed + 1 + len(x))
+                first = (closed if opened is None else opened) + 1
+                at = np.arange(first, first + len(x))
             elif self.clock.unit is None and np.asarray(t).dtype.kind == "i":
                 at = np.asarray(t, np.int64)
             else:
@@ -232,35 +240,42 @@ class Broker:
             slots = field.slots_of(table, ids)
         except (TypeError, ValueError):
             return None
-        far = (np.abs(x) > 180.0) | (np.abs(y) > 90.0) if field.geodesic else ~(np.isfinite(x) & np.isfinite(y))
-        if far.any() or (slots < 0).any() or not field.walkers(slots):
-            return None
-        if at[0] <= self._closed or (at[1:] < at[:-1]).any() or field.twice(slots, at):
+        if opened is not None:
+            # What has come at the open instant is moved first, or at the same instant.
+            before = self._pending()
+            slots, x, y = (np.concatenate(parts) for parts in zip(before, (slots, x, y), strict=True))
+            at = np.concatenate([np.full(len(before[0]), opened), at])
+            if at[len(before[0])] < opened:
+                return None
+        if not field.orderly(slots, x, y, at, closed):
             return None
         last = len(at) if t is None else int(np.searchsorted(at, at[-1]))
-        told = self._tell_all(field, slots, at, field.walk_all(slots[:last], x[:last], y[:last], at[:last]))
-        if t is None:
-            self._closed = int(at[-1])
-        else:
+        rows, transitions = field.walk_all(slots[:last], x[:last], y[:last], at[:last]).T
+        self._moved, self._together, self._closed, self._open = {}, None, int(at[-1]), None
+        if t is not None:
             self._closed, self._open = int(at[-1]) - 1, int(at[-1])
-            rest = zip(x[last:].tolist(), y[last:].tolist(), strict=True)
-            self._moved = dict(zip(slots[last:].tolist(), rest, strict=True))
+            self._together = (slots[last:], x[last:], y[last:])
+        if not len(rows):
+            return []
+        moved = Moved(field, at[rows], slots[rows], transitions.copy())
+        self._log.append(moved)
+        told = Messages(lambda: [message for said in moved.said() for message in self._messages(*said)])
+        self._unread.add(told)
         return told
 
-    def _tell_all(self, field: Field, slots: np.ndarray, t: np.ndarray, said: np.ndarray) -> list[Message]:
-        """The messages of many moves, instant by instant."""
-        told: list[Message] = []
-        left: list[Pair] = []
-        come: list[Pair] = []
-        now = 0
-        rows = said[:, 0]
-        for at, transition, slot in zip(t[rows].tolist(), said[:, 1].tolist(), slots[rows].tolist(), strict=True):
-            if at != now and (left or come):
-                told += self._say(now, left, come)
-                left, come = [], []
-            now = at
-            (come if transition & 1 else left).append(field.pair(transition >> 1, slot))
-        return told + self._say(now, left, come) if left or come else told
+    def _pending(self) -> Rows:
+        """The moves in the field at the open instant, by slot: x and y."""
+        if self._together is not None:
+            return self._together
+        places = np.array(list(self._moved.values()), np.float64).reshape(-1, 2)
+        return np.fromiter(self._moved, np.int64, len(self._moved)), places[:, 0].copy(), places[:, 1].copy()
+
+    def _part(self) -> None:
+        """Moves that came together as single ones."""
+        if self._together is not None:
+            slots, x, y = self._together
+            self._moved = dict(zip(slots.tolist(), zip(x.tolist(), y.tolist(), strict=True), strict=True))
+            self._together = None
 
     def _step(self, field: Field, client: Any, position: tuple[Any, Any], t: Any) -> list[Message] | None:
         """The short way of a move in the field; None where it has to be looked at more closely."""
@@ -269,22 +284,25 @@ class Broker:
             x, y = float(position[0]), float(position[1])
         except (TypeError, ValueError):
             return None
-        if slot is None or not field.walking[slot] or x - x != 0.0 or y - y != 0.0:
-            return None
-        if field.geodesic and not (-180.0 <= x <= 180.0 and -90.0 <= y <= 90.0):
+        if slot is None:
             return None
         if t is None:
-            if self._open is not None or self._closed is None:
+            if self._open is not None or self._closed is None or self._within:
                 return None
             now = self._closed + 1
-            n = walk(*field.arrays, slot, x, y, 0.0, now)
+            n = step(field.state, slot, x, y, now)
             if n:
-                if n < 0:
-                    n = field.walk(slot, x, y, 0.0, now)
+                while n < 0:
+                    if n == CLOSER:
+                        return None
+                    field.make_room(n)
+                    n = step(field.state, slot, x, y, now)
                 self._closed = now
                 return self._say(now, *field.transitions(n, slot)) if n else []
             self._closed = now
             return []
+        if not field.walks(slot, x, y):
+            return None
         instant = self._ticks(t)
         told: list[Message] = []
         if instant != self._open:
@@ -294,6 +312,7 @@ class Broker:
                 self._open = instant
         if field.clients[slot] in self._staged:
             return None if not told else told + self.move(client, position, t=t)
+        self._part()
         self._moved[slot] = (x, y)
         return told
 
@@ -310,7 +329,7 @@ class Broker:
             before = self._history.latest(client)
             values = {**(before.values if before else {}), **cells}
             _place(values, self.metric)
-        except (ScenarioError, TypeError, ValueError):
+        except (ScenarioError, UpdateError, TypeError, ValueError):
             return  # refused in a moment
         staged = self._staged.get(client)
         values = {**(staged.values if staged else {}), **values}
@@ -321,6 +340,7 @@ class Broker:
 
     def _unmove(self, client: Client | None = None) -> None:
         """Turn moves of the open instant into changes like others; of one client, or of all."""
+        self._part()
         field = self._live.field
         if field is None or not self._moved:
             return
@@ -379,7 +399,9 @@ class Broker:
     @property
     def notifications(self) -> pd.DataFrame:
         """Everything that was sent, as the table of notifications."""
-        return pd.DataFrame(self._log, columns=list(NOTIFICATIONS))
+        said = (said for one in self._log for said in (one.said() if isinstance(one, Moved) else (one,)))
+        rows = [row for t, left, come in said for row in self._rows(t, "unmatch", left) + self._rows(t, "match", come)]
+        return pd.DataFrame(rows, columns=list(NOTIFICATIONS))
 
     def explain(self, publication: Any, subscription: Any, at: Any = None) -> Explanation:
         """Why the two match or do not, now or at an earlier instant."""
@@ -408,7 +430,7 @@ class Broker:
         if self._within:
             yield  # a part of a larger one
             return
-        before = (self._closed, self._open, self._staged, self._moved, len(self._log))
+        before = (self._closed, self._open, self._staged, self._moved, self._together, len(self._log))
         self._ended, self._written = {}, []
         self._within = True
         try:
@@ -419,7 +441,7 @@ class Broker:
             self._contents.clear()
             for party, end in self._ended.items():
                 self._lives_until(party, end)
-            self._closed, self._open, self._staged, self._moved, said = before
+            self._closed, self._open, self._staged, self._moved, self._together, said = before
             for entries, key, value in reversed(self._written):
                 if value is None:
                     entries.pop(key, None)
@@ -493,17 +515,18 @@ class Broker:
         changes = dict(self._staged) if self._open == t else {}
         if not self._history.instants:
             changes = {**self._singles, **changes}
-        moved: dict[int, tuple[float, float]] = {}
+        moved: Rows | None = None
         if self._open == t:
-            moved, self._open, self._staged, self._moved = self._moved, None, {}, {}
+            moved = self._pending()
+            self._open, self._staged, self._moved, self._together = None, {}, {}, None
         for change in changes.values():
             for name in change.end:
                 self._lives_until(Party(name, change.client), None)
         for client in changes:
             self._forget(client)
         touched = self._live.apply(t, changes.values()) if changes else set()
-        if moved:
-            self._live.move(moved, t)  # none of them publishes
+        if moved is not None and len(moved[0]):
+            self._live.move(*moved, t)  # none of them publishes
         for change in changes.values():
             self._refresh(change, t)
         over = []
@@ -518,6 +541,9 @@ class Broker:
 
     def _forget(self, client: Client) -> None:
         """What a client publishes is about to change; a profile of its id may be read by anybody of that id."""
+        for unread in list(self._unread):
+            unread.made()
+        self._unread.clear()
         for population in self.scenario.publications:
             self._contents.pop(Party(population.name, Client(population.table, client.id)), None)
 
@@ -557,26 +583,31 @@ class Broker:
 
     def _say(self, t: int, left: list[Pair], come: list[Pair]) -> list[Message]:
         """The messages of an instant, by the pairs that are told of."""
-        return (self._messages(t, "unmatch", left) if left else []) + (self._messages(t, "match", come) if come else [])
+        if not left and not come:
+            return []
+        self._log.append((t, left, come))
+        return self._messages(t, left, come)
 
-    def _messages(self, t: int, kind: str, pairs: list[Pair]) -> list[Message]:
-        if len(pairs) == 1:
-            ((p, s),) = pairs
-            at, publication, subscription = self.clock.shown(t), self._name(p), self._name(s)
-            self._log.append((at, kind, publication, subscription))
-            return [Message(at, kind, subscription, (self._content(p, t),))]
-        by_subscription: dict[Party, list[Party]] = {}
-        for publication, subscription in pairs:
-            by_subscription.setdefault(subscription, []).append(publication)
-        at = self.clock.shown(t)
-        messages = []
-        for subscription in sorted(by_subscription, key=_order):
-            publications = sorted(by_subscription[subscription], key=_order)
-            contents = tuple(self._content(p, t) for p in publications)
-            messages.append(Message(at, kind, self._name(subscription), contents))
-        rows = [(at, kind, self._name(p), self._name(s)) for p, s in pairs]
-        self._log += sorted(rows, key=lambda row: (str(type(row[2])), row[2], str(type(row[3])), row[3]))
+    def _messages(self, t: int, left: list[Pair], come: list[Pair]) -> list[Message]:
+        at, messages = self.clock.shown(t), []
+        for kind, pairs in (("unmatch", left), ("match", come)):
+            if len(pairs) == 1:
+                ((p, s),) = pairs
+                messages.append(Message(at, kind, self._name(s), (self._content(p, t),)))
+                continue
+            by_subscription: dict[Party, list[Party]] = {}
+            for publication, subscription in pairs:
+                by_subscription.setdefault(subscription, []).append(publication)
+            for subscription in sorted(by_subscription, key=_order):
+                publications = sorted(by_subscription[subscription], key=_order)
+                contents = tuple(self._content(p, t) for p in publications)
+                messages.append(Message(at, kind, self._name(subscription), contents))
         return messages
+
+    def _rows(self, t: int, kind: str, pairs: list[Pair]) -> list[tuple[Any, str, Any, Any]]:
+        """What is told of an instant as rows of the table of notifications."""
+        rows = [(self.clock.shown(t), kind, self._name(p), self._name(s)) for p, s in pairs]
+        return sorted(rows, key=lambda row: (str(type(row[2])), row[2], str(type(row[3])), row[3]))
 
     def _content(self, publication: Party, t: int) -> Content:
         """The publication as it is, or as it last was."""

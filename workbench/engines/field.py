@@ -14,7 +14,7 @@ Positions are logged, so that the history can be asked about: see `Field.positio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,6 @@ import pandas as pd
 
 from workbench.engines import field_kernels as kernels
 from workbench.engines.candidates import position_dimension
-from workbench.engines.field_kernels import FULL
 from workbench.engines.lowering import is_plain
 from workbench.geometry import WGS84
 from workbench.model import shapes
@@ -39,6 +38,9 @@ from workbench.model.spaces import Position
 
 MOST_CLASSES = 1_000_000
 """How many pairs of classes the table of residuals may hold."""
+LOG_BITS = 16
+LOG_MASK = (1 << LOG_BITS) - 1
+"""How many moves a piece of the log holds, as a power of two, and which of them a line is."""
 Pair = tuple[Party, Party]
 
 
@@ -248,6 +250,7 @@ class Field:
         self._reach = np.array(reaches, np.float64)
         self._widest = [0.0] * len(self._columns)
         self._place = np.zeros((16, 3))
+        self._calm = np.zeros((16, 4))
         self._radius = np.zeros((16, len(self._columns)))
         self._extent = np.zeros((16, len(self._publishing)))
         self._kind = np.full((16, len(self._publishing) + len(self._subscribing)), -1, np.int64)
@@ -255,63 +258,50 @@ class Field:
         self._rooms = np.zeros((1 << 10, 3), np.int64)
         self._entries = np.zeros((1 << 12, 2), np.int64)
         self._spots = np.zeros((1 << 12, 3))
-        self._own = np.zeros((16, 4), np.int64)
+        self._own = np.zeros((16, 5), np.int64)
         self._own[:, 3] = -1
         self._lists = np.zeros(1 << 10, np.int64)
         self._meta = np.zeros(96, np.int64)
         self._out = np.zeros(512, np.int64)
-        self._log = np.zeros((1 << 10 if remember else 0, 3), np.int64)
-        self._logged = np.zeros((len(self._log), 3))
+        self._logs: list[tuple[np.ndarray, np.ndarray]] = []
+        """the log in pieces, so that it grows without being copied; the kernels write to the last"""
         self._meta[kernels.KEEPS] = remember
         self._meta[kernels.GEODESIC] = self.geodesic
         self._meta[kernels.PUBLISHING] = len(self._publishing)
         self._meta[kernels.SUBSCRIBING] = len(self._subscribing)
         self._meta[kernels.POINTS_LEVEL] = -1
         self._meta[kernels.LOWEST] = kernels.EVERYWHERE
-        self.walking: list[bool] = []
-        """who only subscribes"""
         self._state()
 
     def _column(self, population: str, region: str, dimension: str) -> int:
         return self._columns.setdefault((population, region, dimension), len(self._columns))
 
     def _state(self) -> None:
-        """The arguments of the kernels, put together once."""
-        self.arrays = (
-            self._place, self._radius, self._kind, self._truth, self._gates, self._reach, self._rooms, self._entries,
-            self._spots, self._own, self._lists, self._meta, self._out, self._log, self._logged,
+        """The arguments of the kernels that move, put together once."""
+        meta = self._meta
+        n = int(meta[kernels.LOGGED]) >> LOG_BITS
+        if meta[kernels.KEEPS] and n == len(self._logs):
+            size = 1 << LOG_BITS
+            self._logs.append((np.empty((size, 2), np.int64), np.empty((size, 3))))
+        log, logged = self._logs[n] if meta[kernels.KEEPS] else (np.zeros((0, 2), np.int64), np.zeros((0, 3)))
+        meta[kernels.LOG_BASE] = n << LOG_BITS
+        self._arguments = (
+            self._place, self._calm, self._radius, self._kind, self._truth, self._gates, self._reach, self._rooms,
+            self._entries, self._spots, self._own, self._lists, self._meta, self._out, log, logged,
         )  # fmt: skip
+        self.state = kernels.addresses(*self._arguments)
 
     # -- moves -----------------------------------------------------------------------------------------
 
-    def move(self, slot: int, x: float, y: float, z: float, t: int) -> list[Pair]:
-        """Move a client; gives the pairs that begin or cease to match."""
-        if self.walking[slot]:
-            n = self.walk(slot, x, y, z, t)
-            return [self.pair(self._out[i] >> 1, slot) for i in range(n)] if n else []
-        said: list[Pair] = []
-        publishes = [j for j in range(len(self._publishing)) if self._kind[slot, j] >= 0]
-        subscribes = any(self._kind[slot, len(self._publishing) :] >= 0)
-        before = {j: self._audience(slot, j) for j in publishes}
-        for j in publishes:
-            self._lay(slot, j, False)
-        if subscribes:
-            n = self.walk(slot, x, y, z, t)
-            said += [self.pair(self._out[i] >> 1, slot) for i in range(n)]
-        else:
-            self._place[slot] = x, y, z
-            self._note(slot, t)
-        for j in publishes:
-            self._lay(slot, j, True)
-            said += self._retold(slot, j, before[j] ^ self._audience(slot, j))
-        return said
+    def walks(self, slot: int, x: float, y: float) -> bool:
+        """Whether a client can be moved there by a step: it only subscribes, and there is such a place."""
+        inside = abs(x) <= 180.0 and abs(y) <= 90.0 if self.geodesic else x - x == 0.0 and y - y == 0.0
+        return inside and bool(self._own[slot, 4])
 
     def walk(self, slot: int, x: float, y: float, z: float, t: int) -> int:
-        """Move one who only subscribes; the transitions stand in `out`."""
-        n: int = kernels.walk(*self.arrays, slot, x, y, z, t)
-        while n < 0:
-            self._make_room()
-            n = kernels.walk(*self.arrays, slot, x, y, z, t)
+        """Move a subscriber; the transitions stand in `out`."""
+        while (n := int(kernels.walk(*self._arguments, slot, x, y, z, t))) < 0:
+            self.make_room(n)
         return n
 
     def transitions(self, n: int, slot: int) -> tuple[list[Pair], list[Pair]]:
@@ -321,33 +311,35 @@ class Field:
             sides[said & 1].append(self.pair(said >> 1, slot))
         return sides
 
-    def walkers(self, slots: np.ndarray) -> bool:
-        """Whether all of these only subscribe, so that they can be moved together."""
-        return bool((self._kind[slots, : len(self._publishing)] < 0).all()) and bool(
-            (self._kind[slots, len(self._publishing) :] >= 0).any(axis=1).all()
-        )
+    def orderly(self, slots: np.ndarray, x: np.ndarray, y: np.ndarray, t: np.ndarray, after: int) -> bool:
+        """Whether these moves can be made together: by such as only subscribe, forward in time from an instant on."""
+        seen = np.full(len(self.clients), np.iinfo(np.int64).min)
+        return bool(kernels.orderly(self.state, slots, x, y, t, after, seen))
 
     def walk_all(self, slots: np.ndarray, x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Move many who only subscribe, in order; gives (row, transition) for each that there was."""
+        """Make moves that are `orderly`; gives (row, transition) for each that there was."""
         said, row, told = np.empty((max(1024, len(slots) // 16), 2), np.int64), 0, 0
-        while row < len(slots):
-            done, told = kernels.walks(*self.arrays, slots, x, y, t, row, said, told)
-            if done < len(slots):
-                if told + len(self._out) > len(said):
-                    said = np.concatenate([said, np.empty((len(said) + len(self._out), 2), np.int64)])
-                self._make_room()
-            row = done
-        return said[:told]
+        while True:
+            row, told, full = kernels.steps(self.state, slots, x, y, t, row, said, told)
+            if row == len(slots):
+                return said[:told]
+            if full:
+                self.make_room(full)
+            else:
+                said = np.concatenate([said, np.empty((len(said) + len(self._out), 2), np.int64)])
 
-    def spot(self, slot: int) -> tuple[Any, ...]:
-        """Where a client is, for `back`."""
-        return (*self._place[slot].tolist(), int(self._meta[kernels.LOGGED]), int(self._own[slot, 3]))
+    def spots(self, slots: np.ndarray) -> Callable[[], None]:
+        """Where clients are; gives what puts them back after each has been moved, as the latest moves of all."""
+        places, last, logged = self._place[slots], self._own[slots, 3], int(self._meta[kernels.LOGGED])
 
-    def back(self, slot: int, spot: tuple[Any, ...]) -> None:
-        """Take the latest move of all back; what this turns over is not worth a word."""
-        x, y, z, logged, last = spot
-        self.move(slot, x, y, z, 0)
-        self._meta[kernels.LOGGED], self._own[slot, 3] = logged, last
+        def back() -> None:
+            for slot, (x, y, z) in zip(slots.tolist(), places.tolist(), strict=True):
+                self.walk(slot, x, y, z, 0)  # what this turns over is not worth a word
+            self._own[slots, 3] = last
+            self._meta[kernels.LOGGED] = logged
+            self._state()
+
+        return back
 
     def positions(self, client: Client, after: int) -> list[tuple[int, tuple[float, float, float]]]:
         """Where a client was moved to after an instant, as far as that is remembered; the latest move always is."""
@@ -358,15 +350,21 @@ class Field:
         if not self._meta[kernels.KEEPS]:
             return [(n, tuple(self._place[slot].tolist()))] if n > after else []
         found = []
-        while n >= 0 and self._log[n, 0] > after:
-            found.append((int(self._log[n, 0]), tuple(self._logged[n].tolist())))
-            n = int(self._log[n, 2])
+        while n >= 0:
+            log, logged = self._logs[n >> LOG_BITS]
+            t, before = log[n & LOG_MASK].tolist()
+            if t <= after:
+                break
+            found.append((t, tuple(logged[n & LOG_MASK].tolist())))
+            n = before
         return found[::-1]
 
     def instants(self, first: int) -> tuple[np.ndarray, int]:
         """The instants of the moves from a line of the log on, and the line after the last."""
         upto = int(self._meta[kernels.LOGGED])
-        return np.unique(self._log[first:upto, 0]), upto
+        pieces = [log[:, 0] for log, _ in self._logs[first >> LOG_BITS : (upto >> LOG_BITS) + 1]]
+        begin = first & ~LOG_MASK
+        return np.unique(np.concatenate([*pieces, np.zeros(0, np.int64)])[first - begin : upto - begin]), upto
 
     def matched_by(self, party: Party) -> list[Party]:
         """The publications that match a subscription."""
@@ -391,10 +389,6 @@ class Field:
             inside = (ids >= 0) & (ids < len(dense) - 1)
             return dense[np.where(inside, ids, len(dense) - 1)]  # type: ignore[no-any-return]
         return slots[names.get_indexer(ids)]  # type: ignore[no-any-return]
-
-    def twice(self, slots: np.ndarray, t: np.ndarray) -> bool:
-        """Whether somebody moves twice at one instant."""
-        return bool(kernels.repeated(slots, t, np.full(len(self.clients), np.iinfo(np.int64).min)))
 
     def pair(self, match: int, slot: int) -> Pair:
         """The two of a match in a client's list."""
@@ -463,6 +457,7 @@ class Field:
     def _fill(self, slot: int, state: State | None) -> None:
         instances = state.instances if state else {}
         self._kind[slot] = -1
+        self._calm[slot] = 0.0
         wider = False
         for (population, region, dimension), column in self._columns.items():
             if population in instances:
@@ -479,7 +474,7 @@ class Field:
                 if not np.isnan(self._radius[slot, columns]).any():
                     self._kind[slot, n] = self._class_of(population, instances[population], state)
         published = self._kind[slot, : len(self._publishing)] >= 0
-        self.walking[slot] = not published.any() and bool((self._kind[slot] >= 0).any())
+        self._own[slot, 4] = not published.any() and (self._kind[slot] >= 0).any()
         for j in range(len(self._publishing)):
             if self._kind[slot, j] >= 0:
                 self._extent[slot, j] = self._extent_of(slot, j)
@@ -546,8 +541,8 @@ class Field:
 
     def _audience(self, slot: int, j: int) -> set[int]:
         found = kernels.around(
-            self._place[: len(self.clients)], self._radius, self._kind, self._truth, self._gates, self._reach,
-            self._rooms, self._entries, self._meta, slot, j, self._extent[slot, j],
+            self._place[: len(self.clients)], self._calm, self._radius, self._kind, self._truth, self._gates,
+            self._reach, self._rooms, self._entries, self._meta, slot, j, self._extent[slot, j],
         )  # fmt: skip
         return set(found.tolist())
 
@@ -562,8 +557,8 @@ class Field:
         return said
 
     def _flip(self, slot: int, match: int) -> None:
-        while kernels.toggle(self._own, self._lists, self._meta, slot, match) == FULL:
-            self._make_room()
+        while (full := kernels.toggle(self._own, self._lists, self._meta, slot, match)) < 0:
+            self.make_room(full)
 
     def _found(self, slot: int) -> list[int]:
         """What a subscriber who has an empty list matches."""
@@ -580,16 +575,14 @@ class Field:
         item, extent = slot * len(self._publishing) + j, self._extent[slot, j]
         if adds and self._meta[kernels.POINTS_LEVEL] < 0:
             self._level_points(int(kernels.box_of(*self._place[slot, :2], extent, self.geodesic)[4]))
-        while kernels.lay(
-            self._place, self._rooms, self._entries, self._spots, self._meta, slot, item, extent, adds
-        ) == FULL:
-            self._make_room()
+        while kernels.lay(self._place, self._rooms, self._entries, self._spots, self._meta, slot, item, extent, adds):
+            self.make_room(kernels.NO_ENTRIES)
 
     def _stand(self, slot: int, adds: bool) -> None:
         if adds and self._meta[kernels.POINTS_LEVEL] < 0:
             self._level_points(31)
-        while kernels.stand(self._place, self._rooms, self._entries, self._spots, self._meta, slot, adds) == FULL:
-            self._make_room()
+        while kernels.stand(self._place, self._rooms, self._entries, self._spots, self._meta, slot, adds):
+            self.make_room(kernels.NO_ENTRIES)
 
     def _level_points(self, level: int) -> None:
         self._meta[kernels.POINTS_LEVEL] = level
@@ -598,27 +591,13 @@ class Field:
         start, count = self._own[slot, :2]
         return self._lists[start : start + count].tolist()  # type: ignore[no-any-return]
 
-    def _note(self, slot: int, t: int) -> None:
-        """Log where a client is that was not moved by a walk."""
-        if not self._meta[kernels.KEEPS]:
-            self._own[slot, 3] = t
-            return
-        if self._meta[kernels.LOGGED] == len(self._log):
-            self._longer_log()
-        n = self._meta[kernels.LOGGED]
-        self._log[n] = t, slot, self._own[slot, 3]
-        self._logged[n] = self._place[slot]
-        self._own[slot, 3] = n
-        self._meta[kernels.LOGGED] += 1
-
     # -- room --------------------------------------------------------------------------------------------
 
     def _enrol(self, client: Client) -> int:
         slot = self.slots[client] = len(self.clients)
         self.clients.append(client)
-        self.walking.append(False)
         if slot == len(self._place):
-            for name in ("_place", "_radius", "_extent", "_kind", "_own"):
+            for name in ("_place", "_calm", "_radius", "_extent", "_kind", "_own"):
                 have = getattr(self, name)
                 setattr(self, name, np.concatenate([have, np.zeros_like(have)]))
             self._kind[slot:] = -1
@@ -633,22 +612,14 @@ class Field:
         self._index = None
         return slot
 
-    def _make_room(self) -> None:
-        """Twice as much of everything that is nearly full."""
-        meta = self._meta
-        if len(self._log) and meta[kernels.LOGGED] == len(self._log):
-            self._longer_log()
-            return
-        if 2 * meta[kernels.LISTS] > len(self._lists):
+    def make_room(self, of: int) -> None:
+        """Twice as much of what a kernel said is full."""
+        if of == kernels.NO_LISTS:
             self._lists = np.concatenate([self._lists, np.zeros_like(self._lists)])
-        if 2 * meta[kernels.ENTRIES] > len(self._entries):
+        elif of == kernels.NO_ENTRIES:
             self._regrid()
-        self._out = np.zeros(2 * len(self._out), np.int64)
-        self._state()
-
-    def _longer_log(self) -> None:
-        self._log = np.concatenate([self._log, np.empty_like(self._log)])
-        self._logged = np.concatenate([self._logged, np.empty_like(self._logged)])
+        elif of == kernels.NO_OUT:
+            self._out = np.zeros(2 * len(self._out), np.int64)
         self._state()
 
     def _regrid(self) -> None:

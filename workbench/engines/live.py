@@ -176,26 +176,20 @@ class Live:
             self._match(pair, 0)
         self._place({client: self.history.latest(client) for client in self.history.clients()})
 
-    def move(self, moved: Mapping[int, tuple[float, float]], t: int) -> None:
-        """Move clients in the field; `evaluate` says what this changed."""
+    def move(self, slots: np.ndarray, x: np.ndarray, y: np.ndarray, t: int) -> None:
+        """Move clients in the field that only subscribe, each once; `evaluate` says what this changed."""
         field = self.field
         assert field is not None
-        spots = {slot: field.spot(slot) for slot in moved}
-        slots = np.fromiter(moved, np.int64, len(moved))
+        back = field.spots(slots)
 
-        def back() -> None:
-            for slot, spot in reversed(spots.items()):
-                field.back(slot, spot)
+        def undo() -> None:
+            back()
+            for slot in slots.tolist():
                 self.history.unsettle(field.clients[slot], t)
 
-        self._undo.append(back)
-        if field.walkers(slots):
-            x, y = np.array(list(moved.values())).T.copy()
-            said = field.walk_all(slots, x, y, np.full(len(slots), t))
-            self._turned += [field.pair(match >> 1, slots[row]) for row, match in said.tolist()]
-        else:
-            for slot, (x_, y_) in moved.items():
-                self._turned += field.move(slot, x_, y_, 0.0, t)
+        self._undo.append(undo)
+        said = field.walk_all(slots, x, y, np.full(len(slots), t))
+        self._turned += [field.pair(match >> 1, slots[row]) for row, match in said.tolist()]
 
     def _net(self) -> Step:
         """What was turned over an odd number of times has changed."""
