@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from workbench.tip.bodies import body, field
 from workbench.tip.broker import broker, run_all, step
 from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.events import Event
-from workbench.tip.host import Leave, Publish
+from workbench.tip.host import Advertise, Leave, Publish
 from workbench.tip.inputs import (
     Connected,
     Disconnected,
@@ -161,6 +162,51 @@ def test_a_forwarded_event_is_not_forwarded_again_even_in_a_ring_of_brokers() ->
     settle(made)
     assert [types(made, f"s{n}") for n in "abc"] == [["Location"]] * 3
     assert (made.messages["type"] == "Location").sum() == 1 + 2 + 3
+
+
+@pytest.mark.parametrize(
+    ("links", "told"),
+    [
+        ([("ann", "server")], {"ann", "server"}),
+        ([("ann", "bob")], {"ann", "bob"}),
+        ([("ann", "server"), ("ann", "museum")], {"ann", "server", "museum"}),
+        ([("ann", "server"), ("bob", "server")], {"ann", "server"}),
+        ([("ann", "bob"), ("bob", "server"), ("server", "ann")], {"ann", "bob", "server"}),
+    ],
+    ids=["client and server", "peer to peer", "several servers", "several clients", "peers with a server"],
+)
+def test_brokers_collaborate_in_every_topology_as_far_as_one_hop(links: list[tuple[str, str]], told: set[str]) -> None:
+    at = ("ann", "bob", "server", "museum")
+    made = world(*at).join("gps", "ann", publishing(LOCATION))
+    for name in at:
+        made.join(f"screen {name}", name, subscribing("Location"))
+    for one, other in links:
+        made.connect(one, other)
+    settle(made).say("gps", Publish("Location"))
+    settle(made)
+    assert {name: types(made, f"screen {name}") for name in at} == {n: ["Location"] * (n in told) for n in at}
+
+
+@pytest.mark.parametrize("worse", [{"quality": 40}, {"latency": 9}, {"failure_rate": 20.0}], ids=repr)
+@pytest.mark.parametrize("at", ["client", "server"])
+def test_a_change_of_quality_latency_or_failure_rate_is_an_advertisement_that_is_evaluated(
+    worse: dict[str, Any], at: str
+) -> None:
+    rules = (Rule(event_type="Location", quality=50, latency=5, failure_rate=10.0, exclusive=True, priority=3),
+             Rule(event_type="Location", exclusive=True, priority=1))  # fmt: skip
+    good = replace(LOCATION, quality=90)
+    made = pair().join("gps", at, publishing(good)).join("wifi", at, publishing(replace(LOCATION, quality=60)))
+    made.join("map", "client", ruled(*rules))
+
+    def used() -> str:
+        settle(made).say("gps", Publish("Location", body(of="gps"))).say("wifi", Publish("Location", body(of="wifi")))
+        return field(settle(made).received("map", "Location")[-1].body, "of")
+
+    assert used() == "gps"
+    made.say("gps", Advertise(replace(good, **worse)))
+    assert used() == "wifi"
+    made.say("gps", Advertise(good))
+    assert used() == "gps"
 
 
 def test_no_service_ever_receives_a_name() -> None:

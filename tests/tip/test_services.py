@@ -51,6 +51,15 @@ def sent(made: Simulation, type: str, receiver: str = "server") -> int:
     return int(((made.messages["type"] == type) & (made.messages["receiver"] == receiver)).sum())
 
 
+def test_services_are_provide_only_sinks_ordinary_or_split() -> None:
+    assert (walk((0, 0)).description.kind, History().description.kind) == ("provide-only", "sink")
+    client, server = MapClient().description, MapServer("city").description
+    ordinary = (Information(SIGHTS, ()).description, Recommendation(SIGHTS, ()).description, client, server)
+    assert {one.kind for one in ordinary} == {"ordinary"}
+    assert {one.type for one in client.advertisements} >= {"MapRequest"} and client.category == server.category
+    assert {one.type for one in server.advertisements} == {"Map"}, "the parts of one service, each at its own broker"
+
+
 def test_identifiers_come_first_and_items_are_fetched_once() -> None:
     items = ItemService("Sight", {sight.id: sight.text for sight in SIGHTS})
     made = city(
