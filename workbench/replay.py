@@ -224,6 +224,7 @@ def replay(
     if engine not in ENGINES:
         raise ScenarioError(f"there is no engine {engine!r}; {did_you_mean(engine, ENGINES)}")
     made = resolve(scenario, parameters)
+    tables.check_zone(zone)
     began = time.perf_counter()
     fixes, coordinates = _positioned(fixes)
     made, places = tables.agreed(made, places, coordinates)

@@ -60,6 +60,7 @@ COORDINATES = AXES
 _SHAPES = ("Point", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
 _PLAIN_IDS = ("string", "integer", "floating", "mixed-integer", "mixed-integer-float", "categorical", "empty")
 _WHOLE = re.compile(r"\s*[-+]?\d{1,18}\s*$")
+_DATED = re.compile(r"\s*[-+]?\d{4}")
 _ZONED = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$")
 
 
@@ -171,21 +172,36 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
     if not path.exists():
         raise DataError(f"{name}: there is no file or folder {str(path)!r}")
     try:
-        if path.is_dir() or path.suffix == ".parquet":
+        if _is_parquet(path):
             return _load_parquet(path)
-        if ".csv" in path.suffixes:
+        if _is_text(path):
             return _load_csv(path)
-        if path.suffix in (".geojson", ".json", ".gpkg", ".shp"):
-            import geopandas
-
-            frame = geopandas.read_file(path)
-            by_standard = path.suffix in (".geojson", ".json") and frame.crs in (None, "EPSG:4326")
-            return _with_crs(pd.DataFrame(frame), BY_STANDARD if by_standard else frame.crs or UNKNOWN)
-    except (OSError, ValueError, pa.ArrowTypeError) as error:
+        if path.suffix.lower() in (".geojson", ".json", ".gpkg", ".shp"):
+            return _load_features(path, name)
+    except (OSError, ValueError, RuntimeError, pa.ArrowTypeError) as error:
         raise DataError(f"{name}: {str(path)!r} cannot be read: {error}") from None
     raise DataError(
         f"{name}: {path.name!r} is of no known kind; expected .parquet, .csv, .csv.gz, .geojson or a folder"
     )
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.is_dir() or path.suffix.lower() in (".parquet", ".geoparquet", ".parq", ".pq")
+
+
+def _is_text(path: Path) -> bool:
+    return bool({".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes})
+
+
+def _load_features(path: Path, name: str) -> pd.DataFrame:
+    import geopandas
+
+    frame = geopandas.read_file(path)
+    by_standard = path.suffix.lower() in (".geojson", ".json") and frame.crs in (None, "EPSG:4326")
+    plain = pd.DataFrame(frame)
+    if not len(plain) and name in KEYS and KEYS[name] not in plain.columns:
+        plain[KEYS[name]] = pd.Series(dtype=object)  # without a feature there is no property either
+    return _with_crs(plain, BY_STANDARD if by_standard else frame.crs or UNKNOWN)
 
 
 def parquet_files(path: Path) -> list[str]:
@@ -202,7 +218,7 @@ def is_geoparquet(path: str | Path) -> bool:
     import pyarrow.parquet as pq
 
     path = Path(path)
-    if not path.exists() or not (path.is_dir() or path.suffix == ".parquet"):
+    if not path.exists() or not _is_parquet(path):
         return False
     try:
         return b"geo" in (pq.read_schema(parquet_files(path)[0]).metadata or {})
@@ -242,11 +258,11 @@ def columns_of(source: Any) -> list[str]:
     try:
         if isinstance(source, str | Path):
             path = Path(source)
-            if path.is_dir() or path.suffix == ".parquet":
+            if _is_parquet(path):
                 import pyarrow.parquet as pq
 
                 return list(pq.read_schema(parquet_files(path)[0]).names)
-            return _header(path)[0] if ".csv" in path.suffixes else []
+            return _header(path)[0] if _is_text(path) else []
         names = getattr(source, "column_names", None) or getattr(source, "columns", None)
         return list(map(str, source if isinstance(source, Mapping) or names is None else names))
     except (OSError, ValueError, TypeError, DataError):
@@ -367,8 +383,19 @@ def ticks_of(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.S
     return ticks.mask(column.isna()), Clock.of_timestamps(unit, zone)
 
 
+def check_zone(zone: str | None) -> None:
+    """A zone that nobody knows is refused, whether or not a local time needs it."""
+    try:
+        pd.Timestamp(0, tz=zone)
+    except Exception:  # noqa: BLE001 - zones have errors of their own kinds
+        raise DataError(f"the zone {zone!r} is unknown; expected a name such as 'UTC' or 'Asia/Shanghai'") from None
+
+
 def _parsed(column: pd.Series, zone: str | None) -> pd.Series:
     texts = column.dropna().astype(str)
+    strange = texts[~texts.str.match(_DATED)]
+    if len(strange):
+        raise DataError(f"t cannot be read as integers or ISO 8601 timestamps, such as {strange.iloc[0]!r}")
     zoned = texts.map(lambda text: bool(_ZONED.search(text)) and ":" in text)
     if not zoned.all() and zone is None:
         raise DataError(

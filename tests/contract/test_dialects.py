@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workbench import replay
+from workbench.errors import DataError
 from workbench.tables import load
 
 FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 3, 2], "lon": [8.6, 9.0, 8.6], "lat": [50.0, 50.0, 50.0]})
@@ -71,3 +72,30 @@ def test_decimal_ids_and_updates_of_nothing_are_the_same_on_spark(spark, tmp_pat
     assert there.astype(str).equals(here.sort_values("subscription", ignore_index=True).astype(str))
     assert there["subscription"].dtype == "float64"
     assert [one.metrics["rows_set_aside"] for one in found] == [2, 2]
+
+
+@pytest.mark.parametrize("suffix", [".CSV", ".tsv", ".txt", ".csv.gz", ".pq", ".PARQUET"])
+def test_files_are_known_by_their_usual_names(tmp_path, suffix):
+    file = tmp_path / f"fixes{suffix}"
+    FIXES.to_csv(file, index=False) if suffix[1] in "Cct" else FIXES.to_parquet(file)
+    assert told(file) == FOUND
+
+
+def test_geojson_without_features_is_no_place_and_one_that_is_none_is_named(tmp_path):
+    (tmp_path / "none.geojson").write_text('{"type": "FeatureCollection", "features": []}')
+    assert told(FIXES, tmp_path / "none.geojson") == []
+    (tmp_path / "bad.geojson").write_text("mobile,t\n")
+    with pytest.raises(DataError, match=r"places: .*bad\.geojson' cannot be read"):
+        told(FIXES, tmp_path / "bad.geojson")
+
+
+def test_times_and_zones_that_are_none_are_named():
+    with pytest.raises(DataError, match="t cannot be read as integers or ISO 8601 timestamps, such as 'soon'"):
+        told(FIXES.assign(t=["soon", "2026-01-01", "later"]))
+    with pytest.raises(DataError, match="the zone 'Mars/Base' is unknown"):
+        replay("proximity", FIXES, PLACES, zone="Mars/Base")
+
+
+def test_a_position_that_lacks_is_named_plainly():
+    with pytest.raises(DataError, match="mobile 1 has no position at t = 3"):
+        told(FIXES.assign(lon=[8.6, None, 8.6]), engines=("local",))

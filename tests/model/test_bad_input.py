@@ -259,7 +259,7 @@ def test_an_unknown_engine_is_refused_before_anything_is_read():
         ("mobile t\nann 1", CAFE, "'mobiles' reads the column 'position'"),
         ("mobile t x y\nann 1 0 0", None, "take their rows from places, which were not given"),
         ("mobile t x y\nann 1.5 0 0", CAFE, "t has fractions of a tick"),
-        ("mobile t x y\nann noon 0 0", CAFE, "without a zone"),
+        ("mobile t x y\nann noon 0 0", CAFE, "cannot be read as integers or ISO 8601 timestamps"),
         ("mobile t x y\nann 2008-05-17T10:00:00 0 0", CAFE, "such as '2008-05-17T10:00:00'; state the zone"),
         ("mobile t x y\nann 2008-05-17T10:00:00Z 0 0", "place t x y\ncafe 5 0 0", "tell time in different ways"),
         (5, CAFE, "fixes: int is not a table"),

@@ -213,7 +213,7 @@ class Steps:
             return
         lost = np.flatnonzero(~self.position[0] & (self.op == ADD))
         if len(lost):
-            row = self.rows.frame.iloc[self.index[lost[0]]]
+            row = self.rows.frame.iloc[self.index[lost[0]]].to_dict()
             raise DataError(
                 f"{self.rows.table}: {KEYS.get(self.rows.table, 'id')} {row['id']!r} has no position "
                 f"at t = {row['t']}; null coordinates are allowed only where op = 'update' "
