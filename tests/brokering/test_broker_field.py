@@ -429,3 +429,20 @@ def test_a_batch_inside_of_a_larger_operation_is_taken_back_with_it():
             assert len(moved()) == 1
             broker.remove("places", "elsewhere")
         assert broker.matches == set() and broker.now == 2 and broker.notifications.empty
+
+
+def test_positions_are_remembered_while_room_is_made_for_newcomers():
+    broker = Broker(proximity(radius_m=9))
+    for n in range(40):
+        broker.add("places", f"place {n}", position=(n % 5, n // 5))
+    broker.add("mobiles", 0, position=(0, 0))
+    broker.move(0, (1.0, 0.0))
+    for n in range(1, 31):  # each with a list of forty: more than there is room for at the start
+        broker.add("mobiles", n, position=(0, 0))
+    began = broker.now
+    for n in range(5):
+        broker.move(0, (float(n), 0.5))
+    broker.moves([0, 0], None, [7.0, 8.0], [0.5, 0.5])
+    client = Client("fixes", 0)
+    places = [broker._history.state(client, began + n).values["position"] for n in range(1, 8)]
+    assert [(place.x, place.y) for place in places] == [(float(n), 0.5) for n in (0, 1, 2, 3, 4, 7, 8)]

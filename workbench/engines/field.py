@@ -233,9 +233,10 @@ class Field:
         self._columns: dict[tuple[str, str, str], int] = {}
         self._widest: list[float] = []
         self._index: Any = None
-        self._arrays(remember)
+        self._remembers = remember
+        self._arrays()
 
-    def _arrays(self, remember: bool) -> None:
+    def _arrays(self) -> None:
         many, reaches = [0], []
         triples: list[int] = []
         for p in self._publishing:
@@ -265,7 +266,7 @@ class Field:
         self._out = np.zeros(512, np.int64)
         self._logs: list[tuple[np.ndarray, np.ndarray]] = []
         """the log in pieces, so that it grows without being copied; the kernels write to the last"""
-        self._meta[kernels.KEEPS] = remember
+        self._meta[kernels.KEEPS] = self._remembers
         self._meta[kernels.GEODESIC] = self.geodesic
         self._meta[kernels.PUBLISHING] = len(self._publishing)
         self._meta[kernels.SUBSCRIBING] = len(self._subscribing)
@@ -280,10 +281,10 @@ class Field:
         """The arguments of the kernels that move, put together once."""
         meta = self._meta
         n = int(meta[kernels.LOGGED]) >> LOG_BITS
-        if meta[kernels.KEEPS] and n == len(self._logs):
+        if self._remembers and n == len(self._logs):
             size = 1 << LOG_BITS
             self._logs.append((np.empty((size, 2), np.int64), np.empty((size, 3))))
-        log, logged = self._logs[n] if meta[kernels.KEEPS] else (np.zeros((0, 2), np.int64), np.zeros((0, 3)))
+        log, logged = self._logs[n] if self._remembers else (np.zeros((0, 2), np.int64), np.zeros((0, 3)))
         meta[kernels.LOG_BASE] = n << LOG_BITS
         self._arguments = (
             self._place, self._calm, self._radius, self._kind, self._truth, self._gates, self._reach, self._rooms,
@@ -347,7 +348,7 @@ class Field:
         if slot is None or self._own[slot, 3] < 0:
             return []
         n = int(self._own[slot, 3])
-        if not self._meta[kernels.KEEPS]:
+        if not self._remembers:
             return [(n, tuple(self._place[slot].tolist()))] if n > after else []
         found = []
         while n >= 0:
