@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -446,3 +447,21 @@ def test_positions_are_remembered_while_room_is_made_for_newcomers():
     client = Client("fixes", 0)
     places = [broker._history.state(client, began + n).values["position"] for n in range(1, 8)]
     assert [(place.x, place.y) for place in places] == [(float(n), 0.5) for n in (0, 1, 2, 3, 4, 7, 8)]
+
+
+def test_batches_take_any_kind_of_row_and_refuse_what_is_none():
+    table = np.array([[7.0, 5.0, 0.0], [7.0, 0.0, 0.0]])
+    frozen = np.array([0.0, 0.0])
+    frozen.setflags(write=False)
+    for ids, x, y in (
+        (table[:, 0].astype(int), table[:, 1], frozen),
+        ([7, 7], [5, 0], (0, 0)),
+        (pd.Series([7, 7]), pd.Series([5.0, 0.0]), pd.Series([0, 0])),
+    ):
+        broker = Broker(proximity(radius_m=2))
+        broker.add("places", "cafe", position=(0, 0))
+        broker.add("mobiles", 7, position=(9, 0))
+        assert [(m.t, m.kind) for m in broker.moves(ids, None, x, y)] == [(4, "match")]
+        with pytest.raises(UpdateError):
+            broker.moves([7], None, [[1.0, 2.0]], [0.0])
+        assert broker.now == 4

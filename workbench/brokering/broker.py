@@ -229,16 +229,19 @@ class Broker:
         if field is None or self._staged or self._within or closed is None:
             return None
         try:
-            x, y = np.asarray(xs, np.float64), np.asarray(ys, np.float64)
+            # Kernels are compiled for plain arrays: views with gaps and read-only ones are copied.
+            x, y = (np.require(given, np.float64, ["C", "W"]) for given in (xs, ys))
             if t is None:
                 first = (closed if opened is None else opened) + 1
                 at = np.arange(first, first + len(x))
             elif self.clock.unit is None and np.asarray(t).dtype.kind == "i":
-                at = np.asarray(t, np.int64)
+                at = np.require(t, np.int64, ["C", "W"])
             else:
                 at = np.array([self._ticks(instant) for instant in t], np.int64)
             slots = field.slots_of(table, ids)
         except (TypeError, ValueError):
+            return None
+        if not x.ndim == y.ndim == at.ndim == slots.ndim == 1:
             return None
         if opened is not None:
             # What has come at the open instant is moved first, or at the same instant.
