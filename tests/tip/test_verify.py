@@ -143,7 +143,7 @@ BUGS: list[tuple[Bug, str, str, str]] = [
     (the_stalled_are_subscribed, "publish", "stalled, and yet subscribed", SAFETY),
     (everybody_reacts_to_the_user, "input", "expected", SAFETY),
     (a_return_is_not_noticed, "return", "gps is there, and not registered", "there_gps"),
-    (a_break_is_not_noticed, "die", "gps, who is gone", "gone_gps"),
+    (a_break_is_not_noticed, "die", "gps is gone, and still registered", "gone_gps"),
     (a_changed_quality_is_not_told, "poor", "does not know what is advertised", "told_server"),
     (a_service_is_cut_and_kept, "publish", "deadlock: gps waits for", SAFETY),
 ]

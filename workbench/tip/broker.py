@@ -191,7 +191,16 @@ class _Working:
         else:
             box = changed(box, dropped=box.dropped + 1)
             self.log(f"drops {event.type} {event.id} for {name}: {len(box.waiting)} events wait already")
-        self.change(outboxes={**state.outboxes, name: box})
+        self._keep(name, box)
+
+    def _keep(self, name: str, box: Outbox) -> None:
+        """Idle outboxes are not kept: to copy those of a thousand services at each delivery is dear."""
+        boxes = dict(self.state.outboxes)
+        if box.in_flight or box.waiting or box.dropped:
+            boxes[name] = box
+        else:
+            boxes.pop(name, None)
+        self.change(outboxes=boxes)
 
     def sent(self, name: str, count: int) -> None:
         box = self.state.outboxes.get(name)
@@ -203,7 +212,7 @@ class _Working:
         leaving, waiting = box.waiting[:room], box.waiting[room:]
         self.effects += [Send(name, event) for event in leaving]
         box = Outbox(box.in_flight + len(leaving), waiting, box.dropped)
-        self.change(outboxes={**self.state.outboxes, name: box})
+        self._keep(name, box)
 
     def reconnect(self, name: str) -> None:
         """What was on its way is lost with the connection; what waited leaves."""

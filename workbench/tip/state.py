@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outbox:
-    """Events on their way to one receiver, those that wait, and how many were dropped."""
+    """Events on their way to one receiver, those that wait, and how many were dropped; one that is idle is not kept."""
 
     in_flight: int = 0
     waiting: tuple[Event, ...] = ()
