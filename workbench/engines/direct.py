@@ -215,7 +215,7 @@ def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ig
                     if turn == 0:
                         offsets[cell + 1] += 1
                     else:
-                        entries[fill[cell]] = 4 * j + (2 if lies == 2 else min(s.kind[j], 1))
+                        entries[fill[cell]] = 4 * j + (2 if lies == 2 else 1 if s.kind[j] else 0)
                         fill[cell] += 1
     return offsets, entries
 
