@@ -144,6 +144,7 @@ class Machine(RuleBasedStateMachine):
             looks_back=looks_back,
             patience=self.patience,
         )
+        self.names = list(self.federation.brokers)
         self.single = Broker(scenario)
         self.there: dict[Client, set[str]] = {}
         self.left: set[Client] = set()
@@ -471,7 +472,10 @@ class WithFailures(Machine):
     @invariant()
     def losses_have_a_place(self) -> None:
         if hasattr(self, "federation"):
-            assert all(loss.where and loss.why for loss in self.federation.counts.losses)
+            places = {*self.names, *(f"{a}-{b}" for a in self.names for b in self.names)}
+            places |= {f"{a}-{c}" for a in self.names for c in {*self.federation.devices, *self.left}}
+            losses = self.federation.counts.losses
+            assert all(loss.where in places and loss.why for loss in losses)
 
 
 def with_cycles(parents: list[int]) -> Overlay:

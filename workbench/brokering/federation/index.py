@@ -175,7 +175,9 @@ class _Grid:
         self.wide: list[int] = []
         self.cells: dict[tuple[int, ...], tuple[int, int]] = {}
         """where in ``inside`` the members of each cell stand"""
-        self.inside: list[int] = []
+        self.inside: np.ndarray = np.empty(0, np.int64)
+        self.ends: np.ndarray = np.empty((0, len(dimensions), 2))
+        """the boxes of ``inside``, side by side: one look at memory for a whole cell"""
         self.above: list[tuple[float, int]] = []
         self.below: list[tuple[float, int]] = []
         self.sizes: list[float] = []
@@ -218,7 +220,7 @@ class _Grid:
         if dimensions == 2:
             columns.append(first[box, 1] + nth // across[box, 0])
         order = np.lexsort(columns)
-        self.inside = which[box[order]].tolist()
+        self.inside, self.ends = which[box[order]], boxes[narrow][box[order]]
         columns = [column[order] for column in columns]
         new = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
         starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else order
@@ -248,24 +250,20 @@ class _Grid:
             return
         for box in asked:
             # One after the other: who only wants to know whether there is one stops at the first.
-            if len(box) == 2:
-                (left, right), (low, high) = box
-                for i in self._near(box):
-                    ((west, east), (south, north)), key = members[i]
-                    if left <= east and west <= right and low <= north and south <= high:
-                        yield key
-            else:
-                yield from (members[i][1] for i in self._near(box) if _meet(members[i][0], box))
+            cells = self._cells(box) if self.cells else []
+            outside = range(len(members)) if cells is None else self._outside(box)
+            yield from (members[i][1] for i in outside if _meet(members[i][0], box))
+            low, high = np.array(box).T
+            for cell in cells or ():
+                if cell in self.cells:
+                    start, end = self.cells[cell]
+                    ends = self.ends[start:end]
+                    meets = ((ends[:, :, 0] <= high) & (low <= ends[:, :, 1])).all(axis=1)
+                    yield from (members[i][1] for i in self.inside[start:end][meets].tolist())
 
-    def _near(self, box: Box) -> Iterable[int]:
-        """The members that may meet a box; one may come twice."""
-        cells = self._cells(box) if self.cells else []
-        if cells is None:
-            return range(len(self.members))
+    def _outside(self, box: Box) -> list[int]:
+        """The members in no cell that may meet a box."""
         found = list(self.wide)
-        for cell in cells:
-            start, end = self.cells.get(cell, (0, 0))
-            found += self.inside[start:end]
         if len(box) == 1:
             found += [i for _, i in self.above[: bisect_right(self.above, box[0][1], key=_first)]]
             found += [i for _, i in self.below[bisect_left(self.below, box[0][0], key=_first) :]]

@@ -73,6 +73,8 @@ class Device:
 
     client: Client
     home: str | None
+    died: str = ""
+    """the home that it lost last"""
     number: int = 0
     state: State | None = None
     ever: frozenset[str] = frozenset()
@@ -390,7 +392,7 @@ class Federation:
         del self.brokers[broker]
         for device in self.devices.values():
             if device.home == broker:
-                device.home, device.connected = None, False
+                device.home, device.died, device.connected = None, broker, False
             device.zombies.discard(broker)
         for neighbour in self.overlay.neighbours(broker):
             self._epoch[link(neighbour, broker)] += 1
@@ -620,7 +622,8 @@ class Federation:
         envelope = Envelope(device.client, origin, Pub(report))
         self._written[device.client] = size(envelope.message)
         if device.home is None or not device.connected:
-            self.counts.lost(self.env.now, f"{device.client}", "not attached", envelope)
+            where = device.died if device.home is None else f"{device.home}-{device.client}"
+            self.counts.lost(self.env.now, where, "not attached", envelope)
             return
         self._enter(envelope)
 
