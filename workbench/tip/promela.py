@@ -15,12 +15,13 @@ a stalled service is subscribed to nothing          assertion, at every state (`
 conditions met leads to subscribed                  ``met_s``: [] (met -> <> (subscribed || !met))
 not met leads to stalled                            ``unmet_s``: [] (!met -> <> (!subscribed || met))
 stalled until then                                  ``until_s``: not subscribed before the conditions were met
-removed after disconnection                         ``gone_s``: [] (gone -> <> !gone), of services and of brokers
+removed after disconnection                         ``gone_s``: [] (gone -> <> !gone)
 who is there is registered                          ``there_s``: [] (there -> <> (registered || !there))
 brokers know what the other one advertises          ``told_b``: [] (!known -> <> known)
 ==================================================  ==========================================================
 
-*Gone* is to be registered and not connected. Who is to have an event, and whose conditions are met, is read off the
+*Gone* is to be registered and not connected; a broker that is gone advertises nothing, so that ``told_b`` has it
+removed. Who is to have an event, and whose conditions are met, is read off the
 services' own descriptions, not off any index of the broker. *Subscribed* is that the rules were evaluated; they may
 accept nobody, as where quality is too low.
 """
