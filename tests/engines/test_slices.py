@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from workbench.datasets import layout
 from workbench.engines import local, spark
@@ -30,6 +32,7 @@ from workbench.model import (
 )
 from workbench.replay import _prepared, replay
 from workbench.scenarios import named
+from workbench.scenarios.friends import CONTEXTS
 
 HERE = region(location, position=column.position)
 
@@ -106,6 +109,42 @@ def test_shared_work_gives_the_timelines_of_one_task(name, cores, tmp_path):
     assert in_order(timelines) == in_order(whole.timelines)
     assert len(timelines) == counts["timelines"] > 20
     for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "unmatches"):
+        assert counts[counted] == whole.metrics[counted]
+
+
+NAMES = {"numbers": lambda m: m, "far apart": lambda m: m * 10**14 - 5, "text": lambda m: f"m{m}"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    order=st.sampled_from(["time", "mobile", "any"]),
+    name=st.sampled_from(sorted(NAMES)),
+    attributes=st.booleans(),
+    distances=st.sampled_from([(150.0, 150.0), (100.0, 250.0), (0.0, 50.0)]),
+    cores=st.integers(1, 9),
+    until=st.sampled_from([None, 40, 10_000]),
+    shares=st.sampled_from([1_000_000, 20]),
+)
+def test_encounters_of_slices_are_those_of_one_process(
+    tmp_path_factory, seed, order, name, attributes, distances, cores, until, shares
+):
+    fixes, _ = walk(seed, n=600)
+    fixes = fixes.drop_duplicates(["mobile", "t"])
+    fixes["mobile"] = fixes["mobile"].map(NAMES[name])
+    if attributes:
+        fixes["context"] = np.where(fixes["t"] % 50 < 30, CONTEXTS[0], CONTEXTS[1])
+        fixes["role"] = np.where(fixes["x"] < 500, "friend", "colleague")
+    if order != "any":
+        fixes = fixes.sort_values(["t", "mobile"] if order == "time" else ["mobile", "t"], ignore_index=True)
+    scenario = named("friends")(*distances)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spark, "ROWS_A_BUCKET", shares)
+        timelines, plan, counts = shared(scenario, fixes, None, tmp_path_factory.mktemp("work"), cores, until)
+    whole = replay(scenario, fixes, until=until)
+    assert plan == spark.PLANS[spark.ENCOUNTERS].format(why=spark.entangled(scenario))
+    assert in_order(timelines) == in_order(whole.timelines)
+    for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "timelines", "unmatches"):
         assert counts[counted] == whole.metrics[counted]
 
 

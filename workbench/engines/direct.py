@@ -546,7 +546,7 @@ def _parquet(fixes: Any) -> Fixes | None:
     except (OSError, ValueError, KeyError):
         return None
     plain = [f.schema.to_arrow_schema().remove_metadata() for f in files]
-    coordinates = _coordinates(schema)
+    coordinates = coordinates_of(schema)
     if coordinates is None or any(not found.equals(plain[0]) for found in plain):
         return None
     column = schema.names.index("mobile")
@@ -585,7 +585,7 @@ class Gathered(Fixes):
 def gathered(given: list[pa.Table]) -> Fixes | None:
     """Fixes in memory as a source for a direct replay; None where their columns are not what they should be."""
     given = [table for table in given if table.num_rows]
-    coordinates = _coordinates(given[0].schema) if given else None
+    coordinates = coordinates_of(given[0].schema) if given else None
     if coordinates is None or any(not table.schema.equals(given[0].schema) for table in given):
         return None
     text = _is_text(given[0].schema.field("mobile").type)
@@ -606,7 +606,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string()) or pa.types.is_dictionary(kind)
 
 
-def _coordinates(schema: pa.Schema) -> tuple[str, str] | None:
+def coordinates_of(schema: pa.Schema) -> tuple[str, str] | None:
     """The names of the coordinates, where all columns are of the usual types."""
     present = [names for names in tables.COORDINATES.values() if set(names) <= set(schema.names)]
     if len(present) != 1 or {"op", "z", "geometry"} & set(schema.names) or not {"mobile", "t"} <= set(schema.names):

@@ -187,7 +187,7 @@ def walks_of(scenario: Scenario, table: pa.Table, coordinates: Sequence[str], zo
     if any(column.null_count for column in table.itercolumns()):
         raise Unusual
     metric = next(metric for metric, names in tables.COORDINATES.items() if tuple(names) == tuple(coordinates))
-    mobile, names = _coded(table["mobile"])
+    mobile, names = coded(table["mobile"])
     t, x, y = (table[name].cast(kind).to_numpy() for name, kind in zip(
         ("t", *coordinates), (pa.int64(), pa.float64(), pa.float64()), strict=True))  # fmt: skip
     kind, accepts = _kinds(scenario, table, coordinates, zone)
@@ -202,7 +202,7 @@ def walks_of(scenario: Scenario, table: pa.Table, coordinates: Sequence[str], zo
     return Walks(mobile, t, x, y, kind, names, accepts)
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+def coded(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """Mobiles as numbers from nought, and what they are called."""
     if not pa.types.is_integer(column.type):
         coded = column.combine_chunks()

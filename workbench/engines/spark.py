@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench import tables
-from workbench.engines import bystanders, exchange, slices, tasks
+from workbench.engines import bystanders, encountered, exchange, slices, tasks
 from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
@@ -51,16 +51,19 @@ Shards = Sequence[Sequence[str]]
 Said = dict[str, Any]
 BucketOf = Callable[[pa.Array, int], Any]
 """the bucket of each mobile, out of so many"""
-BUCKETS, VISITS, TOGETHER = "buckets", "visits", "together"
+BUCKETS, VISITS, ENCOUNTERS, TOGETHER = "buckets", "visits", "encounters", "together"
 PLANS = {
     BUCKETS: "a task for each bucket of mobiles, as on the local engine",
     VISITS: "the visits of each bucket of mobiles, because {why}; then, knowing all of them, a task for each bucket",
+    ENCOUNTERS: "a task for each slice of time, because {why}; who comes near whom by a grid, row groups to timelines",
     slices.MOMENTS: "a task for each slice of time, because {why}; timelines that go on over its borders are joined",
     slices.MEETINGS: "a task for each slice of time, because {why}; pairs that meet over its borders after them",
     TOGETHER: "one task, because {why}",
 }
 ROWS_A_TASK = 2_500_000
 ROWS_A_BUCKET = 1_250_000
+MOST_READ = 3
+"""so many times each row is read rather than laid down where it is needed"""
 
 
 @dataclass(frozen=True)
@@ -364,6 +367,11 @@ def _evaluated(
     how = spread(data, known.sample)
     if how == TOGETHER or not known.rows:
         return TOGETHER, _together(work, job, _buckets(work, fixes, known, together=True))
+    if how in (slices.MOMENTS, slices.MEETINGS) and known.groups:
+        try:
+            return ENCOUNTERS, _by_encounter(work, job, data, known)
+        except Unusual:
+            _undo(work)
     buckets = _buckets(work, fixes, known, together=False)
     if how == BUCKETS:
         return how, _by_bucket(work, job, buckets)
@@ -372,9 +380,13 @@ def _evaluated(
             return how, _by_visits(work, job, buckets)
         return how, _by_slice(work, job, data, how, buckets, known)
     except Unusual:
-        for file in (work.scratch / "timelines").glob("part-*-*"):
-            file.unlink()
+        _undo(work)
         return TOGETHER, _together(work, job, buckets)
+
+
+def _undo(work: Work) -> None:
+    for file in (work.scratch / "timelines").glob("part-*-*"):
+        file.unlink()
 
 
 class Unusual(Exception):
@@ -399,12 +411,36 @@ def _by_visits(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
     return _by_bucket(work, tasks.with_visits(job, wanted, folder), buckets)
 
 
-def _by_slice(
-    work: Work, job: Job, data: tables.Inputs, way: str, buckets: list[Bucket], known: Known
-) -> list[Said]:
-    """First the fixes into slices of time, then the slices, then what goes on from one slice to another."""
-    count = max(work.cores, -(-known.rows // ROWS_A_BUCKET))
-    cuts = _cuts(_times(known, data, job.zone), count)
+def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> list[Said]:
+    """First where everybody was before each slice of time, then the slices, then what goes on over their borders."""
+    times, groups = _times(known, data, job.zone), [group for group in known.groups if group.rows]
+    cuts, windows = _windows(work, job, known, times)
+    read: list[list[exchange.Group]] = []
+    if len(times) == len(groups):  # each row group by itself says from when to when it is
+        read = [[g for g, (low, high, _) in zip(groups, times) if low < w.high and high >= w.low] for w in windows]
+    laid = not read or sum(g.rows for some in read for g in some) > MOST_READ * known.rows
+    given = encountered.asked(job.scenario, known.schema, cuts, laid, str(work.folder("slices")))
+    if given is None or set(data.tables) != {"fixes"}:
+        raise Unusual
+    units = [[groups[n] for n in unit] for unit in work.units([group.rows for group in groups])]
+    seen = _usual(work.over(lambda n: encountered.last_seen(given, n, units[n]), len(units)))
+    last, rows = ([one.pop(name) for one in seen] for name in ("last", "rows"))
+    found = _usual(
+        work.over(
+            lambda n: encountered.slice_of_time(job, given, n, windows[n], last, rows if laid else read[n]),
+            len(windows),
+        )
+    )
+    over = sum(one["over"] for one in found)
+    shares = min(max(1, -(-over // ROWS_A_BUCKET)), over)
+    return [*seen, *found, *_usual(
+        work.over(lambda n: encountered.over_borders(job, given, n, shares, len(windows)), shares)
+    )]  # fmt: skip
+
+
+def _windows(work: Work, job: Job, known: Known, times: np.ndarray) -> tuple[np.ndarray, list[slices.Window]]:
+    """Where time is cut, and the slices up to the end of the replay."""
+    cuts = _cuts(times, max(work.cores, -(-known.rows // ROWS_A_BUCKET)))
     windows = [
         slices.Window(int(low), int(high), n == 0, n + 2 == len(cuts) or high > job.until)
         for n, (low, high) in enumerate(pairwise(cuts))
@@ -412,6 +448,14 @@ def _by_slice(
     ]
     if not windows:
         raise Unusual
+    return cuts, windows
+
+
+def _by_slice(
+    work: Work, job: Job, data: tables.Inputs, way: str, buckets: list[Bucket], known: Known
+) -> list[Said]:
+    """First the fixes into slices of time, then the slices, then what goes on from one slice to another."""
+    cuts, windows = _windows(work, job, known, _times(known, data, job.zone))
     units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
     folder, parts = str(work.folder("slices")), len(cuts) - 1
     cut = _usual(work.over(lambda n: tasks.cut_into_slices(job, n, units[n], cuts, folder), len(units)))

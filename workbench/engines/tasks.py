@@ -175,7 +175,7 @@ def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
             found = ways.replay([by_mobile(pa.concat_tables(given))], job.until, 1)
     if found is None:
         return None
-    written = _arrow(found.lines, job)
+    written = arrow(found.lines, job)
     write(job, name, written)
     return {"rows_in": found.fixes, "timelines": len(written), "unmatches": int((found.lines.ended == 0).sum())}
 
@@ -254,16 +254,16 @@ def slice_of_time(
     if way == slices.MOMENTS:
         lines = pa.Table.from_pandas(job.evaluate(data, until)[0], schema=job.schema, preserve_index=False)
         whole, marked = slices.pieces(lines, window)
-        _put(marked, target / f"pieces-{n:05d}.parquet")
+        put(marked, target / f"pieces-{n:05d}.parquet")
         return {**write_whole(job, f"slice-{n:05d}", whole), "over": len(marked)}
     found = slices.sliced(data, until, window)
     if found is None:
         return UNUSUAL
     timelines, meetings = found
     for number, some in enumerate(meetings):
-        _put(pa.Table.from_pandas(some, preserve_index=False), target / f"met-{number}-{n:05d}.parquet")
+        put(pa.Table.from_pandas(some, preserve_index=False), target / f"met-{number}-{n:05d}.parquet")
     rows = slices.needed(table["mobile"].to_pandas(), ticks_of(table), meetings)
-    _put(exchange.take(table.combine_chunks(), rows), target / f"rows-{n:05d}.parquet")
+    put(exchange.take(table.combine_chunks(), rows), target / f"rows-{n:05d}.parquet")
     return {**write_frame(job, f"slice-{n:05d}", timelines), "over": sum(map(len, meetings))}
 
 
@@ -290,7 +290,8 @@ def _mine(folder: str, pattern: str, n: int, count: int) -> pa.Table:
     return pa.concat_tables([t for t in found if t.num_rows] or found[:1])
 
 
-def _put(table: pa.Table, target: Path) -> None:
+def put(table: pa.Table, target: Path) -> None:
+    """A file that takes its name when it is whole."""
     draft = target.with_name(f".{target.name}-{os.getpid()}")
     pq.write_table(table, draft)
     os.replace(draft, target)
@@ -323,7 +324,7 @@ def visits_of_buckets(
         if seen is None:
             return UNUSUAL
         found.append(seen)
-    _put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
+    put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
     return {}
 
 
@@ -364,7 +365,7 @@ def write(job: Job, name: str, timelines: pa.Table) -> None:
     os.replace(draft, target)
 
 
-def _arrow(lines: Any, job: Job) -> pa.Table:
+def arrow(lines: Any, job: Job) -> pa.Table:
     """Timelines from arrays, in no order."""
     over = lines.ended >= 0
     words = pa.DictionaryArray.from_arrays(pa.array(np.where(over, lines.ended, 0), pa.int8(), mask=~over), list(WORDS))
