@@ -67,7 +67,7 @@ def ingest(
     buckets: Annotated[int | None, typer.Option(help="How many files to write; chosen by size when not given.")] = None,
     max_bad_share: Annotated[float, typer.Option(help="Fail above this share of unusable rows.")] = 0.05,
     max_speed_mps: Annotated[float | None, typer.Option(help="Set aside fixes that need a higher speed.")] = None,
-    engine: Annotated[str, typer.Option(help="local, or spark for sources of many files.")] = "local",
+    engine: Annotated[str, typer.Option(help="local, or spark for large sources.")] = "local",
     overwrite: Annotated[bool, typer.Option(help="Replace the folder if it exists.")] = False,
 ) -> None:
     """Write fixes as sorted, bucketed Parquet with a manifest; every row is kept, collapsed or set aside."""

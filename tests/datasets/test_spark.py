@@ -1,9 +1,11 @@
 """An ingest on Spark writes the very files that an ingest in this process writes."""
 
+import gzip
 import os
 import signal
 import subprocess
 import sys
+import tarfile
 import textwrap
 import time
 import zipfile
@@ -13,7 +15,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from workbench.datasets import ingest
+from workbench.datasets import ingest, ingesting
 from workbench.errors import WorkbenchError
 
 
@@ -99,3 +101,39 @@ def test_an_ingest_killed_on_spark_leaves_nothing_that_looks_complete_and_can_be
     assert len(list(out.parent.iterdir())) == 1  # what the killed run left behind
     assert ingest({"mobile": [1], "t": [1], "x": [1.0], "y": [1.0]}, out).rows == 1
     assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "zip", "tar.gz", "parquet"])
+def test_one_large_file_is_shared_among_tasks_and_gives_the_same_data_set(spark, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(ingesting, "SHARE_BYTES", 4_000)
+    random = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {
+            "mobile": random.integers(0, 40, 3_000),
+            "t": random.integers(0, 1_000, 3_000),
+            "x": random.integers(0, 9_000, 3_000) / 8,
+            "y": random.integers(0, 9_000, 3_000) / 8,
+            "note": random.choice(["a, b", 'say "c"', "d"], 3_000),
+        }
+    )
+    file = tmp_path / f"fixes.{kind}"
+    text = table.to_csv(index=False) + "nonsense\n"
+    if kind == "parquet":
+        table.to_parquet(file, row_group_size=250)
+    elif kind == "zip":
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED).writestr("a.csv", text)
+    elif kind == "tar.gz":
+        for name in ("b.csv", "a.csv"):
+            (tmp_path / name).write_text(text.replace("d\n", f"{name}\n"))
+        with tarfile.open(file, "w:gz") as archive:
+            for name in ("b.csv", "a.csv"):
+                archive.add(tmp_path / name, name)
+    else:
+        (gzip.open if kind == "csv.gz" else open)(file, "wt").write(text)
+    resolved = ingesting.resolve(file, None, ingesting.Reading())
+    assert len(ingesting._parts(resolved, 2)) >= 2
+    options = {"buckets": 3, "max_bad_share": 1.0}
+    here = ingest(file, tmp_path / "here", **options)
+    there = ingest(file, tmp_path / "there", engine="spark", spark=spark, **options)
+    assert here.report.set_aside > 0
+    same(here, there)

@@ -30,6 +30,8 @@ RATIO = 250
 """An unpacked member may be this many times its packed size; text of fixes packs to a fifth or a tenth."""
 HARMLESS = 64 << 20
 """Below this many unpacked bytes the ratio is not looked at."""
+USUAL = 5
+"""What is said of text whose unpacked size is not known: so many times the packed one."""
 LARGEST = 1 << 40
 """No member may unpack to more bytes than this."""
 
@@ -56,13 +58,27 @@ def safe_name(name: str, source: str) -> str:
 class Guarded(io.RawIOBase):
     """A stream that refuses to grow beyond reason and says which member broke."""
 
-    def __init__(self, stream: IO[bytes], name: str, packed: int, beneath: IO[bytes] | None = None) -> None:
-        self._stream, self.name, self._read, self._beneath = stream, name, 0, beneath
+    def __init__(
+        self, stream: IO[bytes], name: str, packed: int, beneath: IO[bytes] | None = None, lies: bool = False
+    ) -> None:
+        self._stream, self.name, self._read, self._beneath, self._lies = stream, name, 0, beneath, lies
         self._limit = min(LARGEST, max(HARMLESS, RATIO * packed))
 
     def readable(self) -> bool:
         """Yes."""
         return True
+
+    def seekable(self) -> bool:
+        """Of a file that lies on disk as it is; what has to be unpacked is counted, not jumped over."""
+        return self._lies
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place in the file."""
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._stream.tell()
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer, counting."""
@@ -92,6 +108,14 @@ class Member:
 
     name: str
     size: int
+    unpacked: int = 0
+    """About how many bytes it unpacks to; 0 where that is not known."""
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes there are to be read."""
+        packed = self.name.lower().endswith(tuple(_PACKED))
+        return self.unpacked or (self.size * USUAL if packed else self.size)
 
     @property
     def plain(self) -> str:
@@ -106,7 +130,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Source:
-    """A file, folder, zip or tar with its members in the order of their names."""
+    """A file, folder or zip with its members in the order of their names, a tar in its own."""
 
     path: Path
     kind: str
@@ -126,6 +150,10 @@ class Source:
             stream.raw.keeper = streams  # type: ignore[attr-defined]  # a tar closes with its last reader, not before
             return stream
         raise DataError(f"{self.path.name}: member {name!r} has vanished")
+
+    def in_order(self, name: str) -> bool:
+        """Whether what lies before a place in a member has to be unpacked on the way there."""
+        return self.kind in ("tar", "zip") or self.path_of(name) is None
 
     def path_of(self, name: str) -> Path | None:
         """Where a member lies on disk as it is, or None inside an archive or when it is packed."""
@@ -154,15 +182,15 @@ class Source:
             raise DataError(f"{self.path.name}: cannot be read ({error}); is the download complete?") from error
 
     def _tar_streams(self, chosen: dict[str, Member]) -> Iterator[tuple[Member, io.BufferedReader]]:
+        left = set(chosen)
         with tarfile.open(self.path, "r:*") as archive:
-            for entry in archive:
-                if not entry.isfile():
-                    continue
-                member = chosen.get(safe_name(entry.name, self.path.name))
-                if member is not None:
+            while left and (entry := archive.next()) is not None:
+                name = safe_name(entry.name, self.path.name)
+                if entry.isfile() and name in left:
+                    left.remove(name)
                     stream = archive.extractfile(entry)
                     assert stream is not None
-                    yield member, self._guard(stream, member)
+                    yield chosen[name], self._guard(stream, chosen[name])
 
     def _guard(self, stream: IO[bytes], member: Member) -> io.BufferedReader:
         where = member.name if self.kind == "file" else f"{self.path.name}: {member.name}"
@@ -172,7 +200,8 @@ class Source:
                 stream = opener(stream)
         # a member of a packed tar has no packed size of its own: the archive's whole size stands in
         packed = self.path.stat().st_size if self.kind == "tar" else member.size
-        return io.BufferedReader(Guarded(stream, where, packed, beneath), 1 << 20)
+        lies = self.path_of(member.name) is not None
+        return io.BufferedReader(Guarded(stream, where, packed, beneath, lies), 1 << 20)
 
 
 def open_source(path: str | Path) -> Source:
@@ -191,7 +220,23 @@ def open_source(path: str | Path) -> Source:
             raise DataError(f"{path.name}: is no readable {path.suffix[1:]} archive; is the download complete?")
     except _BROKEN as error:
         raise DataError(f"{path.name}: cannot be read as an archive ({error}); is the download complete?") from error
-    return Source(path, "file", (Member(path.name, path.stat().st_size),))
+    return Source(path, "file", (_lying(path, path.name),))
+
+
+def _lying(file: Path, name: str) -> Member:
+    """A file on disk as a member."""
+    size = file.stat().st_size
+    if not name.lower().endswith(".gz") or size < 20:
+        return Member(name, size)
+    with file.open("rb") as packed:
+        packed.seek(-4, io.SEEK_END)
+        unpacked = int.from_bytes(packed.read(), "little")  # modulo 2^32, and of the last of several members
+    return Member(name, size, unpacked if unpacked > size else 0)
+
+
+def _unpacked(name: str, size: int) -> int:
+    """How many bytes there are to be read in a member of so many bytes, which may be packed by itself again."""
+    return 0 if name.lower().endswith(tuple(_PACKED)) else size
 
 
 def _looks_like_tar(path: Path) -> bool:
@@ -211,7 +256,7 @@ def _folder_members(path: Path) -> Iterator[Member]:
         if file.is_symlink() and not file.resolve().is_relative_to(inside):
             raise DataError(f"{path.name}: {name!r} is a link that leaves the folder; copy the file or name its folder")
         if file.is_file():
-            yield Member(name, file.stat().st_size)
+            yield _lying(file, name)
 
 
 def _zip_members(path: Path) -> Iterator[Member]:
@@ -235,7 +280,7 @@ def _zip_members(path: Path) -> Iterator[Member]:
                 )
             seen.add(name)
             # the name as stored opens the member; a backslash in it is kept for that
-            yield Member(entry.filename, entry.compress_size)
+            yield Member(entry.filename, entry.compress_size, _unpacked(name, entry.file_size))
 
 
 def _tar_members(path: Path) -> Iterator[Member]:
@@ -250,4 +295,4 @@ def _tar_members(path: Path) -> Iterator[Member]:
             if name in found:
                 raise DataError(f"{path.name}: holds two members {name!r}; the archive is refused")
             found[name] = Member(name, entry.size)
-    yield from (found[name] for name in sorted(found))
+    yield from found.values()

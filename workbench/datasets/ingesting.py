@@ -9,6 +9,7 @@ never pass the JVM.
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -28,7 +29,7 @@ import pyarrow.ipc
 from workbench.datasets.archives import Source, open_source
 from workbench.datasets.formats import find_format, guess_format
 from workbench.datasets.formats.base import INFER, Format, Opened, Reading
-from workbench.datasets.formats.generic import from_table
+from workbench.datasets.formats.generic import PARQUET, from_table
 from workbench.datasets.instants import settle, too_fast
 from workbench.datasets.layout import (
     HASH,
@@ -43,6 +44,7 @@ from workbench.datasets.layout import (
     whole_folder,
     write_parquet,
 )
+from workbench.datasets.lines import BLOCK, Share, cuttable
 from workbench.datasets.quality import (
     SPEED,
     QualityWarning,
@@ -60,16 +62,19 @@ from workbench.progress import progress
 BATCH_ROWS = 1 << 18
 PENDING_BYTES = 64 << 20
 BUCKET_BYTES = 32 << 20
+SHARE_BYTES = 16 << 20
+"""A part of a large text or Parquet file that is worth a task of its own."""
 MAX_BAD_SHARE = 0.05
 _FIRST = ("mobile", "t", "lon", "lat", "x", "y", "z")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A share of a source that one reader takes: some members of it, in order."""
+    """What one reader takes of a source: some members of it, in order, or the bytes `[start, stop)` of a large one."""
 
     index: int
     members: tuple[str, ...]
+    share: tuple[int, int | None] | None = None
 
 
 @dataclass
@@ -298,8 +303,10 @@ def read_part(plan: Plan, part: Part) -> Iterator[pa.Table]:
     assert plan.source is not None and plan.format is not None
     source, form = open_source(plan.source), find_format(plan.format)
     for member, stream in source.streams(list(part.members)):
+        if part.share is not None and form.header is not None:
+            stream = io.BufferedReader(Share(stream, form.header, *part.share), BLOCK)
         with stream:
-            yield from form.read(Opened(member.name, stream, source.path_of(member.name)), plan.reading)
+            yield from form.read(Opened(member.name, stream, source.path_of(member.name), part.share), plan.reading)
 
 
 def scatter_part(plan: Plan, part: Part) -> Receipt:
@@ -430,23 +437,45 @@ def resolve(path: str | Path, format: str | None, reading: Reading) -> Resolved:
     return Resolved(source, form, reading, tuple(notes), members)
 
 
-def _parts(resolved: Resolved, most: int) -> list[Part]:
-    """Shares of about equal size, in the order of the members; a tar is one share, since it can only be read in
-    order."""
-    if resolved.source.kind == "tar" or most <= 1:
-        return [Part(0, resolved.members)]
-    size = {m.name: m.size for m in resolved.source.members}
-    aim = max(1.0, sum(size[name] for name in resolved.members) / most)
-    parts: list[Part] = []
+def _parts(resolved: Resolved, tasks: int) -> list[Part]:
+    """About equal parts in the order of the members, for so many readers at a time; large members are cut.
+
+    A task for each reader where a packed member or tar is cut, since each unpacks what lies before its part; else
+    several, so that none waits for a slow one.
+    """
+    source, form = resolved.source, resolved.form
+    weight = {m.name: m.weight for m in source.members}
+    whole = sum(weight[name] for name in resolved.members)
+
+    def cuts(name: str, aim: float) -> int:
+        """Into how many parts a member is cut."""
+        if form is PARQUET:
+            possible = source.path_of(name) is not None
+        else:
+            possible = form.header is not None and cuttable(resolved.reading.encoding)
+        return max(1, min(math.ceil(weight[name] / aim), weight[name] // SHARE_BYTES)) if possible else 1
+
+    aim = max(1.0, whole / (4 * tasks))
+    if source.kind == "tar" or any(source.in_order(name) and cuts(name, aim) > 1 for name in resolved.members):
+        aim = max(1.0, whole / tasks)
+    takes: list[tuple[tuple[str, ...], tuple[int, int | None] | None]] = []
     held: list[str] = []
-    weight = 0
+    load = 0
     for name in resolved.members:
-        held.append(name)
-        weight += size[name]
-        if weight >= aim:
-            parts.append(Part(len(parts), tuple(held)))
-            held, weight = [], 0
-    return [*parts, Part(len(parts), tuple(held))] if held else parts
+        pieces = cuts(name, aim)
+        if held and (pieces > 1 or load >= aim):
+            takes.append((tuple(held), None))
+            held, load = [], 0
+        if pieces > 1:
+            edges = [weight[name] * i // pieces for i in range(pieces)]
+            # the weight may be a guess, so that the last one reads to the end
+            takes += [((name,), share) for share in zip(edges, [*edges[1:], None], strict=True)]
+        else:
+            held.append(name)
+            load += weight[name]
+    if held:
+        takes.append((tuple(held), None))
+    return [Part(index, members, share) for index, (members, share) in enumerate(takes)]
 
 
 def _buckets(size: int) -> int:
@@ -484,7 +513,7 @@ def ingest(
     Arrow, Spark, GeoDataFrame, a MovingPandas collection), or an iterable of Arrow tables. columns, keep, time,
     delimiter: see the generic format. zone: where local times without an offset are. crs: of metres in `x`, `y`.
     The run fails, and writes nothing, when more than `max_bad_share` of the rows cannot be used. engine: `local`,
-    or `spark` for sources of many files.
+    or `spark` for large sources: many files, or large texts and Parquet files, which are cut.
 
     >>> from tempfile import TemporaryDirectory
     >>> fixes = pa.table({"mobile": ["b", "a", "a"], "t": [1, 2, 1], "x": [0.0, 500.0, 400.0], "y": [0.0, 5.0, 4.0]})
@@ -545,10 +574,10 @@ def _run(
     pending: dict[int, list[pa.Table]] = {}
     if isinstance(source, str | os.PathLike):
         resolved = resolve(Path(source), format, reading)
-        packed = {m.name: m.size * (1 if resolved.source.path_of(m.name) else 5) for m in resolved.source.members}
+        weight = {m.name: m.weight for m in resolved.source.members}
         plan = replace(
             plan, source=str(resolved.source.path.absolute()), format=resolved.form.name, reading=resolved.reading,
-            box=resolved.form.box, buckets=buckets or _buckets(sum(packed[name] for name in resolved.members)),
+            box=resolved.form.box, buckets=buckets or _buckets(sum(weight[name] for name in resolved.members)),
         )  # fmt: skip
         notes = resolved.notes
         described = {
@@ -563,7 +592,7 @@ def _run(
         if engine == "spark":
             from workbench.datasets import spark_io
 
-            receipts = spark_io.scatter(plan, _parts(resolved, spark_io.parallelism(spark) * 4), spark)
+            receipts = spark_io.scatter(plan, _parts(resolved, spark_io.parallelism(spark)), spark)
         else:
             receipts, pending = _scatter_here(plan, coalesced(read_part(plan, Part(0, resolved.members))))
     elif _is_spark(source):

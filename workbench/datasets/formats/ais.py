@@ -70,5 +70,6 @@ FORMAT = Format(
     wants=lambda name: name.endswith(".csv"),
     knows=_knows,
     read=read,
+    header=1,
     notes=("Danish AIS times are in UTC, day first",),
 )

@@ -26,13 +26,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from workbench.datasets.archives import Source
+from workbench.datasets.lines import BLOCK, Rows
 from workbench.datasets.quality import RESERVED, ROW
 from workbench.datasets.times import Clock, numbers, read_times
 from workbench.errors import DataError
 
 INFER = {b"infer": b"1"}
-BLOCK = 1 << 20
-"""Bytes of text read at a time; the reader keeps up to 32 such blocks ready, so larger ones cost memory."""
 AXES = ("lon", "lat", "x", "y", "z")
 _NULLS = ["", "NaN", "nan", "null", "NULL", "NA"]
 
@@ -58,11 +57,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Opened:
-    """A member being read: its name, its stream and, where it lies unpacked on disk, its path."""
+    """A member, or a share of one, being read: its name, its stream and, where it lies unpacked on disk, its path."""
 
     name: str
     stream: io.BufferedReader
     path: Path | None = None
+    share: tuple[int, int | None] | None = None
+    """The bytes that are meant, where it is not all of it; a stream of text holds just their lines."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Format:
 
     zone: the published zone of its local times (None: its times carry one, or are in UTC). box: where its data lies
     (west, south, east, north), by which swapped coordinates are suspected. side: reads small members that others need.
+    header: how many lines begin each share of a large text that several readers share; None: one reader takes it whole,
+    or, of Parquet, its row groups.
     """
 
     name: str
@@ -83,6 +86,7 @@ class Format:
     side: Callable[[Source, Reading], Any] | None = None
     resolve: Callable[[Source, Reading], tuple[Reading, list[str]]] | None = None
     notes: tuple[str, ...] = field(default=())
+    header: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,11 +145,15 @@ def text_tables(
         bad.append(row.text)
         return "skip"
 
+    stream = io.BufferedReader(Rows(stream, delimiter, len(names), bad.append), BLOCK)
+
     try:
         reader = pcsv.open_csv(
             stream,
             read_options=pcsv.ReadOptions(column_names=list(names), block_size=BLOCK),
-            parse_options=pcsv.ParseOptions(delimiter=delimiter, invalid_row_handler=keep_invalid),
+            parse_options=pcsv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=keep_invalid
+            ),
             convert_options=pcsv.ConvertOptions(
                 column_types={name: pa.string() for name in names},
                 check_utf8=False,
@@ -218,8 +226,9 @@ def header_of(line: bytes, delimiter: str, name: str) -> list[str]:
 
 
 def _checked(table: pa.Table, bad: list[str]) -> Iterator[pa.Table]:
-    lines = [pa.array(bad, pa.string())] if bad else []
-    bad.clear()
+    told = bad[:]
+    del bad[: len(told)]  # the reader is ahead, and may have added more meanwhile
+    lines = [pa.array(told, pa.string())] if told else []
     try:
         for column in table.columns:
             for chunk in column.chunks:

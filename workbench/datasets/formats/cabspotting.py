@@ -37,6 +37,7 @@ FORMAT = Format(
     wants=lambda name: name.endswith(".txt") and not name.split("/")[-1].startswith(("_", "readme")),
     knows=lambda _, head: bool(re.match(rb"-?\d+\.\d+ -?\d+\.\d+ [01] \d{9,10}\r?\n", head)),
     read=read,
+    header=0,
     box=(-124.0, 36.5, -121.0, 39.0),
     notes=("Cabspotting's times are seconds since 1970, UTC",),
 )

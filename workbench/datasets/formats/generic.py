@@ -294,6 +294,8 @@ def read_parquet(opened: Opened, reading: Reading) -> Iterator[pa.Table]:
     """The fixes of one Parquet file, row group by row group."""
     with _parquet(opened.path, opened.stream, opened.name) as file:
         for index in range(file.num_row_groups):
+            if not _begins_in(opened.share, file.metadata.row_group(index)):
+                continue
             try:
                 table = file.read_row_group(index)
             except (pa.ArrowInvalid, OSError) as error:
@@ -301,6 +303,15 @@ def read_parquet(opened: Opened, reading: Reading) -> Iterator[pa.Table]:
             if reading.geometry is not None:
                 table = points_table(table, *reading.geometry)
             yield from_table(table, reading, opened.name)
+
+
+def _begins_in(share: tuple[int, int | None] | None, group: pq.RowGroupMetaData) -> bool:
+    if share is None or not group.num_columns:
+        return share is None
+    column = group.column(0)
+    at = column.data_page_offset
+    at = min(at, column.dictionary_page_offset) if column.has_dictionary_page else at
+    return bool(share[0] <= at and (share[1] is None or at < share[1]))
 
 
 def _parquet(path: Path | None, stream: io.BufferedReader, name: str) -> pq.ParquetFile:
@@ -342,6 +353,7 @@ CSV = Format(
     wants=lambda name: name.endswith(_TEXT),
     knows=lambda name, head: name.endswith(_TEXT) and b"\x00" not in head[:100],
     read=read_csv,
+    header=1,
     resolve=resolve_csv,
 )
 PARQUET = Format(

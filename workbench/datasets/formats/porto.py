@@ -139,6 +139,7 @@ FORMAT = Format(
     wants=lambda name: name.endswith(".csv"),
     knows=lambda _, head: all(column.encode() in head.split(b"\n")[0] for column in _NEEDED),
     read=read,
+    header=1,
     box=(-10.5, 39.5, -6.5, 43.0),
     notes=("Porto's TIMESTAMP is in seconds since 1970, UTC; a point every 15 s; trips without points give no fix",),
 )

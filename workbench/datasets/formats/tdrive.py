@@ -41,6 +41,7 @@ FORMAT = Format(
         or bool(re.match(rb"\d+,\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,-?\d+\.?\d*,-?\d+\.?\d*\r?\n", head))
     ),
     read=read,
+    header=0,
     zone=ZONE,
     box=(115.0, 38.5, 118.5, 42.0),
 )

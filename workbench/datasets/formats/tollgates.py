@@ -189,6 +189,7 @@ FORMAT = Format(
     wants=lambda name: name.endswith(".csv"),
     knows=lambda _, head: b"travel_seq" in head.split(b"\n")[0] and b"tollgate_id" in head.split(b"\n")[0],
     read=read,
+    header=1,
     zone=ZONE,
     notes=("of the passages of one vehicle in one second only the last is a fix, the others are set aside",),
 )
