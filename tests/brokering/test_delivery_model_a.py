@@ -52,6 +52,15 @@ def test_equation_3_is_the_average_of_equation_2(alpha: float, k: int, t: float)
     assert Adaptive(alpha=alpha).after(t, k) == pytest.approx(alpha * t + (1 - alpha) * t / (k + 1))
 
 
+@given(alphas, st.integers(1, 20), starts)
+def test_against_seconds_the_interval_falls_on_a_straight_line_under_constant_losses(
+    alpha: float, k: int, t0: float
+) -> None:
+    t = evolution(Adaptive(t0_s=t0, alpha=alpha), ConstantLosses(k), steps).t[0]
+    begins = np.cumsum(t) - t
+    np.testing.assert_allclose(t, t0 - (1 - alpha) * k / (k + 1) * begins, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("table", "outside"),
     [
@@ -119,6 +128,18 @@ def test_draws_are_uniform_and_do_not_hang_together() -> None:
     assert abs(draws.mean(axis=0) - 0.5).max() < 4 / np.sqrt(12 * len(draws))
     assert abs(np.corrcoef(draws.T) - np.eye(4)).max() < 4 / np.sqrt(len(draws))
     assert abs(np.corrcoef(draws[:-2, 0], draws[2:, 0])[0, 1]) < 4 / np.sqrt(len(draws))
+
+
+@pytest.mark.parametrize("worth_s", [0.01, 1.0, 30.0, 10_000.0])
+@pytest.mark.parametrize("silence_s", [0.0, 50.0, 5000.0])
+def test_square_root_solves_its_equation_to_a_sixth(worth_s: float, silence_s: float) -> None:
+    m, p = 20.0, 0.1  # what a client that begins assumes
+    q = worth_s * (m + silence_s) / (p * m**2)
+    low, high = 0.0, 2 * q + 10
+    for _ in range(100):
+        y = (low + high) / 2
+        low, high = (low, y) if y - np.log1p(y) > q else (y, high)
+    assert 1 - 1e-9 <= SquareRoot(t0_s=m, worth_s=worth_s).after(silence_s, k=0) / (m * y) <= 7 / 6
 
 
 def test_ours_check_soon_after_a_gap_until_a_check_came_through() -> None:

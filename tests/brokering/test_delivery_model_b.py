@@ -185,6 +185,46 @@ def test_t_min_and_t_max_bound_what_is_planned() -> None:
     assert down.clients["checks"].tolist() == [3]  # after 20, then 30 each instead of 40
 
 
+class Watched(Client):
+    """A client that notes each interval that ended with a check: its plan, when it began, when the check came."""
+
+    def __init__(self, *given: Any) -> None:
+        self.checked: list[tuple[int, int, int]] = []
+        super().__init__(*given)
+
+    def check(self) -> None:
+        self.checked.append((self.plan, self.due - self.plan, self.broker.now))
+        super().check()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_check_comes_when_its_interval_is_over_and_no_interval_leaves_t_min_and_t_max(data: st.DataObject) -> None:
+    strategy, rules = data.draw(some_strategies), data.draw(some_rules)
+    setting = Setting(data.draw(channels()), strategy, rules, data.draw(st.integers(0, 99)), 0, 140 * SECOND_US)
+    env = simpy.Environment()
+    broker = Broker(env, setting)
+    client = Watched(env, broker, 7, Link(setting, np.uint64(7), [(30 * SECOND_US, 60 * SECOND_US)]))
+    told = data.draw(st.lists(st.integers(1, 40), max_size=8))
+
+    def publisher() -> Any:
+        for wait in told:
+            yield env.timeout(wait * SECOND_US)
+            broker.notify(7, True, frozenset("p"))
+
+    env.process(publisher())
+    env.run(until=140 * SECOND_US)
+    arrivals = {0, *(notified.at for notified in client.notified), *(at for _, _, at in client.checked)}
+    for n, (planned, began, at) in enumerate(client.checked):
+        assert strategy.t_min_s * SECOND_US <= planned <= strategy.t_max_s * SECOND_US
+        assert at == began + planned
+        assert began in arrivals or (n == 0 and began <= rules.spread_s * SECOND_US)
+        assert not any(began < other < at for other in arrivals), "an arrival would have restarted the interval"
+    # i advances with every arrival, passive or active: the t_i are the times between them and fill the time
+    ats = [0, *[notified.at for notified in client.notified]]
+    assert [notified.t_us for notified in client.notified] == np.diff(ats).tolist()
+
+
 def test_passive_arrivals_restart_the_interval_and_advance_i() -> None:
     stream = notified(*[(t, TOLD[t // 5 % 2], "p") for t in range(5, 100, 5)])
     assert delivered(stream, Independent(), Constant(t0_s=6), since=0, until=95).clients["checks"].tolist() == [0]
@@ -198,6 +238,59 @@ def test_equation_3_takes_the_measured_interval_or_the_planned_one() -> None:
             for until in (first_check - 1, first_check)
         ]
         assert told == [0, 1]
+
+
+# --- channels ---------------------------------------------------------------------------------------------------------
+
+
+def lost_by_clock(channel: Channel, clients: int = 400, every_s: int = 30, size: int = 300) -> np.ndarray:
+    """What a channel loses of messages at equal intervals: a row a client; nobody checks."""
+    t = np.tile(np.arange(1, size + 1) * every_s, clients)
+    stream = pd.DataFrame({"t": t, "publication": "p", "subscription": np.repeat(np.arange(clients), size)})
+    stream["kind"] = np.tile(TOLD, stream.index.size // 2)
+    never = Constant(t0_s=1e6, t_max_s=1e6)
+    told = delivered(stream, channel, never, seed=11, since=0, until=every_s * (size + 1))
+    return (told.deliveries["how"] != "by_message").to_numpy().reshape(clients, size)
+
+
+def test_independent_losses_are_as_many_as_stated_and_know_nothing_of_each_other() -> None:
+    lost = lost_by_clock(Independent(0.2))
+    assert lost.mean() == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / lost.size))
+    after_a_loss = lost[:, 1:][lost[:, :-1]]
+    assert after_a_loss.mean() == pytest.approx(0.2, abs=4 * np.sqrt(0.16 / after_a_loss.size))
+
+
+def test_gilbert_elliott_losses_follow_its_law() -> None:
+    channel = GilbertElliott(0.0, loss_bad=1.0, good_s=200, bad_s=50)
+    lost = lost_by_clock(channel)
+    assert lost[:, 0].mean() == pytest.approx(channel.mean_loss, abs=4 * np.sqrt(0.16 / len(lost))), (
+        "it begins stationary"
+    )
+    # P(bad after s | bad) = pi + (1 - pi) exp(-(1/good + 1/bad) s); with these losses a bad state is a loss
+    for lag in (1, 2, 5):
+        again = lost[:, lag:][lost[:, :-lag]]
+        expected = 0.2 + 0.8 * np.exp(-(1 / 200 + 1 / 50) * 30 * lag)
+        # rows of a client hang together: the error is that of clients, not of messages
+        shares = [row[lag:][row[:-lag]].mean() for row in lost if row[:-lag].any()]
+        assert again.mean() == pytest.approx(expected, abs=5 * np.std(shares) / np.sqrt(len(shares)))
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=20, deadline=None)
+def test_a_lost_notification_breaks_the_connection_as_often_as_stated(breaks: float, broker_side: float) -> None:
+    clients = 500
+    stream = pd.DataFrame({"t": 10, "kind": "match", "publication": "p", "subscription": range(clients)})
+    stream = pd.concat([stream, stream.assign(t=20, publication="q")])
+    channel = Outages(
+        table=pd.DataFrame({"subscription": range(clients), "start": 10, "end": 11}),
+        breaks=breaks,
+        broker_side=broker_side,
+    )
+    done = delivered(stream, channel, Constant(t0_s=500), Rules(sweep_s=0), since=0, until=30).clients
+    error = 4.5 * np.sqrt(0.25 * clients)
+    assert done["breaks"].sum() == pytest.approx(breaks * clients, abs=error)
+    assert done["unsent"].sum() == pytest.approx(breaks * broker_side * clients, abs=error)
+    assert (done["lost"] + done["unsent"] == 1 + done["breaks"]).all(), "nothing arrives over a broken connection"
 
 
 # --- kernel and SimPy, client by client -------------------------------------------------------------------------------

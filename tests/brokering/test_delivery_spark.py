@@ -1,4 +1,4 @@
-"""Delivery on Spark gives what delivery in this process gives, client by client."""
+"""Delivery on Spark gives what the SimPy model and delivery in this process give, client by client."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from workbench.brokering.delivery import (
     delivered,
 )
 from workbench.brokering.delivery import spark as on_spark
+from workbench.brokering.delivery.simulated import simulated
 
 pytestmark = pytest.mark.spark
 
@@ -55,9 +56,11 @@ CASES: list[tuple[Channel, Strategy, Rules]] = [
 
 
 @pytest.mark.parametrize(("channel", "strategy", "rules"), CASES)
-def test_spark_equals_this_process(spark: Any, channel: Channel, strategy: Strategy, rules: Rules) -> None:
+def test_spark_equals_the_simpy_model_client_by_client(
+    spark: Any, channel: Channel, strategy: Strategy, rules: Rules
+) -> None:
     told = stream()
-    here = delivered(told, channel, strategy, rules, seed=9, since=0, until=700)
+    here = simulated(told, channel, strategy, rules, seed=9, since=0, until=700)
     there = delivered(spark.createDataFrame(told), channel, strategy, rules, seed=9, since=0, until=700)
     pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
     order = ["subscription", "t", "kind", "publication"]

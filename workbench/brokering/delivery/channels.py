@@ -108,19 +108,18 @@ class Outages(Channel):
 def gaps(fixes: pd.DataFrame, longer_than: object) -> pd.DataFrame:
     """Outages as a trace shows them: the silences of a mobile longer than `longer_than`, in the unit of `t`.
 
-    A device that reports at intervals and then does not was out of reach, or off; for delivery both are the same.
+    A device that reports at intervals and then does not was out of reach, or off; for delivery both are the same. At
+    both ends it was in reach: the outage begins right after the last fix, so that what this fix led to still arrives.
 
     >>> gaps(pd.DataFrame({"mobile": [7, 7, 7, 8], "t": [0, 60, 900, 60]}), longer_than=300)
        subscription  start  end
-    0             7     60  900
+    0             7     61  900
     """
     rows = fixes[["mobile", "t"]].sort_values(["mobile", "t"], ignore_index=True)
     before = rows.shift()
     silent = (rows["mobile"] == before["mobile"]) & (rows["t"] - before["t"] > longer_than)
+    last = before["t"][silent].astype(rows["t"].dtype)
+    soon = pd.Timedelta(1, "us") if isinstance(rows["t"].dtype, pd.DatetimeTZDtype) else 1
     return pd.DataFrame(
-        {
-            "subscription": rows["mobile"][silent],
-            "start": before["t"][silent].astype(rows["t"].dtype),
-            "end": rows["t"][silent],
-        }
+        {"subscription": rows["mobile"][silent], "start": last + soon, "end": rows["t"][silent]}
     ).reset_index(drop=True)

@@ -44,7 +44,7 @@ def families(scale_s: Sequence[float] = (15, 30, 60, 120, 240, 480, 960), t_max_
         made += [MultiplicativeDecrease(**bounds), RandomSelection(a_s=s / 2, b_s=3 * s / 2, **bounds)]
         made += [Constant(**bounds), Prompt(**bounds)]
         made += [Receding(growth=growth, **bounds) for growth in (1.5, 2.0, 4.0)]
-        made += [SquareRoot(worth_s=s / 100, t0_s=60, t_max_s=t_max_s)]
+        made += [SquareRoot(worth_s=s / 15, **bounds)]
     return made
 
 

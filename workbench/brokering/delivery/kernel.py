@@ -84,8 +84,9 @@ def planned(code, row, t, k, active, plan, u, memory):  # type: ignore[no-untype
         return row[T0]
     if code == RECEDING:
         return row[T0] if memory[SILENCE] == 0 else row[OWN] * plan
-    step = np.sqrt(2 * row[OWN] * memory[TOLD] / (memory[LOST] * memory[MEDIAN])) if memory[LOST] > 0 else 1.0
-    return (memory[MEDIAN] + memory[SILENCE]) * step
+    share = memory[LOST] / memory[TOLD]
+    q = row[OWN] * (1 + memory[SILENCE] / memory[MEDIAN]) / (share * memory[MEDIAN]) if share > 0 else np.inf
+    return memory[MEDIAN] * (np.sqrt(2 * q) + q)
 
 
 @njit(cache=True)

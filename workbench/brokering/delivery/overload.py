@@ -3,8 +3,11 @@
 "Some notifications can be unsent by SIB due to its overload", and "high workload due to small t_i from multiple clients
 may result in more losses". A broker handles `capacity` messages a window; of a load above it, it drops the excess, each
 message with the same chance. Drops change what clients do, and so the load: `overloaded` looks for drops and load that
-agree, by repeated delivery in which clients remain independent given the drops. The SimPy model has one broker for all
-and drops the last ones of a window instead; a test compares the two.
+agree, by repeated delivery in which clients remain independent given the drops. The SimPy model has one broker for all,
+which knows only the load of the window before; a test compares the two.
+
+Departure: the paper does not say which messages an overloaded broker drops. With the last ones of each window, the
+clients whose check falls late in it would never be answered; so all have the same chance.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Model (B) as it is told: a broker, its clients and their connections, in simulated time (SimPy).
 
 Made to be read beside section II of Active Control, and to be checked against the kernel client by client. Unlike the
-kernel it has all clients at one broker at once, so here the broker can really be overloaded: of the messages that come
-to its desk in one window of `Rules.window_s` it handles `capacity`, and drops the rest unsent or unanswered.
+kernel it has all clients at one broker at once, so here the broker can really be overloaded: it counts the messages
+that come to its desk in each window of `Rules.window_s`. If they were more than its `capacity`, it drops the share that
+was too many from those of the next window, unsent or unanswered, each with the same chance.
 
 Ties at one instant, by SimPy's priorities: notifications (unmatch, then match, then by client), checks, the sweep.
 """
@@ -164,7 +165,8 @@ class Broker:
         window = (self.now - self.setting.since) // self.setting.window_us
         self.load[window] += 1
         if self.capacity is not None:
-            return bool(self.load[window] <= self.capacity)
+            before = self.load[window - 1] if window > 0 else 0
+            return bool(dropped >= 1 - self.capacity / max(before, self.capacity))
         return not (self.setting.rules.shed and dropped < self.setting.rules.shed[window])
 
     def _sweep(self) -> Generator[simpy.Event, None, None]:
@@ -299,7 +301,7 @@ def simulated(
     tick_us: int = SECOND_US,
     capacity: int | None = None,
 ) -> Delivered:
-    """`delivered`, by simulation, and with a broker that handles at most `capacity` messages a window (None: all).
+    """`delivered`, by simulation, and with a broker that can handle `capacity` messages a window (None: all).
 
     >>> from workbench.brokering.delivery import Constant, Independent
     >>> told = pd.DataFrame({"t": [10, 50], "kind": ["match", "unmatch"], "publication": "cafe", "subscription": 7})

@@ -10,7 +10,7 @@ The paper's: `Adaptive` (3), `MultiplicativeDecrease`, `RandomSelection`, `Const
 `SquareRoot`. A passive notification whose number leaves a gap *proves* that something is missing; ours check at once
 then, and need the clock only against losses that nothing followed. How likely such a loss is depends on the silence
 since the last news, which is why (3), whose interval grows with every empty check, does well on streams; ours let it
-grow in proportion.
+grow with the silence.
 
 Departure: "(3) is valid for active subscription notifications only" is read as in Figure 2, where the passive arrival C
 has its own t and k, and the check after it follows from them: (3) sets t_i if i turns out to be active, and t_{i-1} is
@@ -161,14 +161,17 @@ class Receding(Strategy):
 class SquareRoot(Strategy):
     """`Prompt` whose intervals are those of least cost when a check is worth `worth_s` seconds of staleness.
 
-    If a loss has the density r(x) at x after the last news, checks cost least where they stand 1 / sqrt(r(x) / 2 worth)
-    apart (Keller, *Optimum checking schedules for systems subject to random failure*, 1974). With gaps between
-    notifications that are beyond x with chance m / (m + x), of which a share p is lost, r = p m / (m + x)² and the
-    interval is (m + x) sqrt(2 worth / p m): it grows in proportion to the silence. p and m, the median gap, are the
-    client's own estimates from the numbers; they begin as 1/10 and t_0.
+    Suppose that a share p of the notifications is lost, and that the gap between two exceeds x with chance m / (m + x).
+    After a silence of x, then, losses come at the rate h = p / (m + x), and a loss that happens v before the next check
+    waits m ln(1 + v / m) on average: for the check, or for a notification that shows the gap. Checks y apart cost
+    (worth + h ∫_0^y m ln(1 + v / m) dv) / y a second, least where y / m - ln(1 + y / m) = q = worth (m + x) / (p m²).
+    Here: y = m (sqrt(2 q) + q), at most a sixth longer. Where checks are denser than notifications, the root alone
+    counts (Keller, *Optimum checking schedules for systems subject to random failure*, 1974); where they are rarer, the
+    interval grows in proportion to the silence. p and m, the median gap, are the client's own estimates from the
+    numbers; they begin as 1/10 and t_0.
 
-    >>> SquareRoot(t0_s=20, worth_s=1.0).after(30, k=0)
-    50.0
+    >>> round(SquareRoot(t0_s=20, worth_s=1.0).after(30, k=0), 2)  # q = 1.25
+    56.62
     """
 
     code: ClassVar[int] = SQUARE_ROOT
