@@ -76,9 +76,9 @@ class Delivered:
     """What delivery did.
 
     `deliveries`: the notifications with `number` (of the message), `how` and `delay_us` (null: never known).
-    `clients`: a row a client. Notifications by how they became known; `messages`, and those `lost` on the way or
-    `unsent` by the broker; `breaks` of the connection; `checks`, and those `failed`; losses `observed` (the sum of the
-    estimated k_i); `stale_us`, the time with a wrong picture.
+    `clients`: a row a client that has notifications. These by how they became known; `messages`, and those `lost` on
+    the way or `unsent` by the broker; `breaks` of the connection; `checks`, and those `failed`; losses `observed` (the
+    sum of the estimated k_i); `stale_us`, the time with a wrong picture.
     `load`: messages at the broker's desk by window: notifications to send and checks that arrived.
     """
 

@@ -8,7 +8,8 @@ Departure: (3) gives t_1 from t_0 and a k_0 that nobody observed, while (4) and 
 every index one too high. We follow (4) and (5): the first interval is t_0.
 Departure: "selected from [a t_i, b t_i] uniformly ... as non-negative integers" leaves the rounding open. `nearest`
 rounds a uniform real, and keeps the mean of one loss in 20 s that the paper states for t >= 5 s or so; `integers`
-chooses among the integers in the interval (never a loss below t = 10 s); `floor` cuts off, and halves the rate at 20 s.
+chooses among the integers in the interval (with a = 0 never a loss below t = 10 s; the next one above, if the interval
+holds none); `floor` cuts off, and halves the rate at 20 s.
 
 What its loss rates can show: E[k_i | t_i] = lambda t_i whatever the strategy, so E[lambda_avg] = lambda exactly and
 k_avg / t_avg tends to lambda for *every* strategy: the third and fourth rows of Tables II and III estimate the same
