@@ -74,7 +74,7 @@ def test_whoever_meets_is_told_what_the_definitions_say(
 def test_crowds_do_not_overflow(tmp_path: Path) -> None:
     file = tmp_path / "fixes.parquet"
     rng = np.random.default_rng(5)
-    rows = [(m, t, *rng.integers(0, 4, 2) * 40.0) for t in (1, 2, 3) for m in range(40)]
+    rows = [(m, t, *rng.integers(0, 4, 2) * 40.0) for t in range(1, 13) for m in range(40)]
     pd.DataFrame(rows, columns=["mobile", "t", "x", "y"]).to_parquet(file, index=False)
     found = encounters.run(scenario(60, 90), file, None)
     assert found is not None

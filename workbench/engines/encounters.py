@@ -294,9 +294,11 @@ def cells_of(walks: Walks, shape: Shape, geodesic: bool) -> Cells:
 
 
 @compiled
-def _longer(rows, n):  # type: ignore[no-untyped-def]
-    more = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
-    more[:n] = rows[:n]
+def _longer(rows, needed):  # type: ignore[no-untyped-def]
+    if needed <= len(rows):
+        return rows
+    more = np.empty((2 * needed, rows.shape[1]), rows.dtype)
+    more[: len(rows)] = rows
     return more
 
 
@@ -305,6 +307,120 @@ def _wider(listed):  # type: ignore[no-untyped-def]
     more = np.empty((listed.shape[0], 2 * listed.shape[1]), listed.dtype)
     more[:, : listed.shape[1]] = listed
     return more
+
+
+DONE, TWICE, CROWDED, FULL = 0, 1, 2, 3
+NOWHERE = -1
+
+
+@compiled
+def _moves(  # type: ignore[no-untyped-def]
+    mobile, t, x, y, kind, stop, cells, near, far, accepts, geodesic,
+    head, after, ahead, cell, px, py, pk, moved, met, partner, since, sure, told, r, back, n,
+):  # fmt: skip
+    """Instants from row ``r`` on, where ``n`` rows have been told: why it stopped, at which instant and row, and ``n``.
+
+    Arrays do not grow in here, because code in which an array may become another one is several times slower. Where
+    there is no room it stops at the row of a mobile, and goes on there when it is called with that row as ``back``:
+    what was done for that mobile already has no effect when it is done again.
+    """
+    never, always = np.int64(2**63 - 1), np.int64(-(2**63))
+    x0, y0, wide, tall, columns, rows, _ = cells
+    while r < stop:
+        now = t[r]
+        end = r
+        while end < stop and t[end] == now:
+            if back != NOWHERE:
+                end += 1
+                continue
+            m = mobile[end]
+            if moved[m] == r:
+                return TWICE, r, back, n
+            moved[m] = r
+            px[m], py[m], pk[m] = x[end], y[end], kind[end]
+            c = int((py[m] - y0) / tall) * columns + int((px[m] - x0) / wide)
+            if c != cell[m]:
+                if cell[m] >= 0:
+                    if ahead[m] >= 0:
+                        after[ahead[m]] = after[m]
+                    else:
+                        head[cell[m]] = after[m]
+                    if after[m] >= 0:
+                        ahead[after[m]] = ahead[m]
+                cell[m], after[m], ahead[m] = c, head[c], -1
+                if head[c] >= 0:
+                    ahead[head[c]] = m
+                head[c] = m
+            end += 1
+        for e in range(max(r, back), end):
+            m = mobile[e]
+            mx, my = px[m], py[m]
+            if n + 2 * met[m] > len(told):
+                return FULL, r, e, n
+            # Of two who move at one instant, the one with the lower number looks.
+            k = 0
+            while k < met[m]:
+                f = np.int64(partner[m, k])
+                if moved[f] == r and f < m:
+                    k += 1
+                    continue
+                if geodesic:
+                    stays = geodesic_within(mx, my, px[f], py[f], far)
+                else:
+                    stays = planar_within(mx, my, 0.0, px[f], py[f], 0.0, far)
+                h = 0
+                while partner[f, h] != m:
+                    h += 1
+                if stays and sure[m, k] == never:
+                    if geodesic:
+                        meets = geodesic_within(mx, my, px[f], py[f], near)
+                    else:
+                        meets = planar_within(mx, my, 0.0, px[f], py[f], 0.0, near)
+                    if meets:
+                        sure[m, k] = sure[f, h] = now
+                for a, b, i in ((m, f, k), (f, m, h)):
+                    accepted = stays and accepts[pk[a], pk[b]]
+                    if accepted and since[a, i] == never:
+                        since[a, i] = now
+                    elif not accepted and since[a, i] != never:
+                        told[n, 0], told[n, 1], told[n, 2], told[n, 3], told[n, 4] = a, b, since[a, i], now, sure[a, i]
+                        since[a, i] = never
+                        n += 1
+                if stays:
+                    k += 1
+                    continue
+                for a, i in ((m, k), (f, h)):
+                    last = met[a] - 1
+                    partner[a, i], since[a, i], sure[a, i] = partner[a, last], since[a, last], sure[a, last]
+                    met[a] = last
+            cx, cy = int((mx - x0) / wide), int((my - y0) / tall)
+            for row in range(max(cy - 1, 0), min(cy + 1, rows - 1) + 1):
+                for c in range(row * columns + max(cx - 1, 0), row * columns + min(cx + 1, columns - 1) + 1):
+                    f = np.int64(head[c])
+                    while f >= 0:
+                        g, f = f, np.int64(after[f])
+                        if g == m or (moved[g] == r and g < m):
+                            continue
+                        if geodesic:
+                            if not geodesic_within(mx, my, px[g], py[g], near):
+                                continue
+                        elif not planar_within(mx, my, 0.0, px[g], py[g], 0.0, near):
+                            continue
+                        known = False
+                        for k in range(met[m]):
+                            known |= partner[m, k] == g
+                        if known:
+                            continue
+                        if max(met[m], met[g]) == partner.shape[1]:
+                            return CROWDED, r, e, n
+                        for a, b in ((m, g), (g, m)):
+                            k = met[a]
+                            partner[a, k] = b
+                            since[a, k] = now if accepts[pk[a], pk[b]] else never
+                            sure[a, k] = always
+                            met[a] = k + 1
+        r, back = end, NOWHERE
+    return DONE, r, back, n
 
 
 @compiled
@@ -361,106 +477,24 @@ def _met(mobile, t, x, y, kind, first, stop, mobiles, cells, near, far, accepts,
         if head[c] >= 0:
             ahead[head[c]] = m
         head[c] = m
-    r = first
-    while r < stop:
-        now = t[r]
-        end = r
-        while end < stop and t[end] == now:
-            m = mobile[end]
-            if moved[m] == r:
-                return 1, told[:0], told[:0]
-            moved[m] = r
-            px[m], py[m], pk[m] = x[end], y[end], kind[end]
-            c = int((py[m] - y0) / tall) * columns + int((px[m] - x0) / wide)
-            if c != cell[m]:
-                if cell[m] >= 0:
-                    if ahead[m] >= 0:
-                        after[ahead[m]] = after[m]
-                    else:
-                        head[cell[m]] = after[m]
-                    if after[m] >= 0:
-                        ahead[after[m]] = ahead[m]
-                cell[m], after[m], ahead[m] = c, head[c], -1
-                if head[c] >= 0:
-                    ahead[head[c]] = m
-                head[c] = m
-            end += 1
-        for e in range(r, end):
-            m = mobile[e]
-            mx, my = px[m], py[m]
-            # Of two who move at one instant, the one with the lower number looks.
-            k = 0
-            while k < met[m]:
-                f = np.int64(partner[m, k])
-                if moved[f] == r and f < m:
-                    k += 1
-                    continue
-                if geodesic:
-                    stays = geodesic_within(mx, my, px[f], py[f], far)
-                else:
-                    stays = planar_within(mx, my, 0.0, px[f], py[f], 0.0, far)
-                h = 0
-                while partner[f, h] != m:
-                    h += 1
-                if n + 2 > len(told):
-                    told = _longer(told, n)
-                if stays and sure[m, k] == never:
-                    if geodesic:
-                        meets = geodesic_within(mx, my, px[f], py[f], near)
-                    else:
-                        meets = planar_within(mx, my, 0.0, px[f], py[f], 0.0, near)
-                    if meets:
-                        sure[m, k] = sure[f, h] = now
-                for a, b, i in ((m, f, k), (f, m, h)):
-                    accepted = stays and accepts[pk[a], pk[b]]
-                    if accepted and since[a, i] == never:
-                        since[a, i] = now
-                    elif not accepted and since[a, i] != never:
-                        told[n, 0], told[n, 1], told[n, 2], told[n, 3], told[n, 4] = a, b, since[a, i], now, sure[a, i]
-                        since[a, i] = never
-                        n += 1
-                if stays:
-                    k += 1
-                    continue
-                for a, i in ((m, k), (f, h)):
-                    last = met[a] - 1
-                    partner[a, i], since[a, i], sure[a, i] = partner[a, last], since[a, last], sure[a, last]
-                    met[a] = last
-            cx, cy = int((mx - x0) / wide), int((my - y0) / tall)
-            for row in range(max(cy - 1, 0), min(cy + 1, rows - 1) + 1):
-                for c in range(row * columns + max(cx - 1, 0), row * columns + min(cx + 1, columns - 1) + 1):
-                    f = np.int64(head[c])
-                    while f >= 0:
-                        g, f = f, np.int64(after[f])
-                        if g == m or (moved[g] == r and g < m):
-                            continue
-                        if geodesic:
-                            if not geodesic_within(mx, my, px[g], py[g], near):
-                                continue
-                        elif not planar_within(mx, my, 0.0, px[g], py[g], 0.0, near):
-                            continue
-                        known = False
-                        for k in range(met[m]):
-                            known |= partner[m, k] == g
-                        if known:
-                            continue
-                        if max(met[m], met[g]) == partner.shape[1]:
-                            partner, since, sure = _wider(partner), _wider(since), _wider(sure)
-                        for a, b in ((m, g), (g, m)):
-                            k = met[a]
-                            partner[a, k] = b
-                            since[a, k] = now if accepts[pk[a], pk[b]] else never
-                            sure[a, k] = always
-                            met[a] = k + 1
-        r = end
+    why, r, back = CROWDED, first, NOWHERE
+    while why in (CROWDED, FULL):
+        why, r, back, n = _moves(
+            mobile, t, x, y, kind, stop, cells, near, far, accepts, geodesic,
+            head, after, ahead, cell, px, py, pk, moved, met, partner, since, sure, told, r, back, n,
+        )  # fmt: skip
+        if why == CROWDED:
+            partner, since, sure = _wider(partner), _wider(since), _wider(sure)
+        else:
+            told = _longer(told, n + met.sum())
+    if why == TWICE:
+        return 1, told[:0], told[:0]
     pairs = np.empty((met.sum() // 2, 3), np.int64)
     k = 0
     for m in range(mobiles):
         for i in range(met[m]):
             f = np.int64(partner[m, i])
             if since[m, i] != never:
-                if n == len(told):
-                    told = _longer(told, n)
                 told[n, 0], told[n, 1], told[n, 2], told[n, 3], told[n, 4] = m, f, since[m, i], never, sure[m, i]
                 n += 1
             if m < f:
