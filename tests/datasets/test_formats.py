@@ -246,14 +246,31 @@ def test_geodataframes_go_out_and_come_back(tmp_path):
     assert metres.attrs["crs"] == "EPSG:32632"
     with pytest.raises(DataError, match="no coordinate reference system"):
         load(frame.set_crs(None, allow_override=True))
+    unknown = frame.to_crs("EPSG:32632").set_crs(None, allow_override=True)
+    assert load(unknown, crs="EPSG:32632").equals(metres)
+    unknown.to_parquet(tmp_path / "unknown.parquet")
+    with pytest.raises(DataError, match=r"is unknown; write the file with one, or say it with crs="):
+        load(tmp_path / "unknown.parquet")
+    assert load(tmp_path / "unknown.parquet", crs="EPSG:32632").equals(metres)
     with pytest.raises(DataError, match="fixes are points, the GeoDataFrame holds Polygon"):
         load(frame.to_crs("EPSG:32632").buffer(1).to_frame("geometry"))
+
+
+def test_what_geodataframes_cannot_carry_is_said_and_a_fix_without_a_position_has_no_geometry():
+    moves = some_fixes().assign(op=[None, "update", None], lon=[8.0, None, 9.0], lat=[50.0, None, 51.0])
+    frame = to_geodataframe(moves)
+    assert frame.geometry.isna().tolist() == [False, True, False]
+    pd.testing.assert_frame_equal(load(frame)[moves.columns], moves, check_dtype=False)
+    with pytest.warns(QualityWarning, match="do not say the reference system of their metres"):
+        assert to_geodataframe(some_fixes().rename(columns={"lon": "x", "lat": "y"})).crs is None
 
 
 def test_moving_pandas_goes_out_and_comes_back_and_says_what_it_cannot_carry():
     pytest.importorskip("movingpandas")
     with pytest.warns(QualityWarning, match="1 mobiles have a single fix"):
         tracks = to_trajectories(some_fixes())
+    with pytest.warns(QualityWarning, match="1 fixes have no position"):
+        to_trajectories(some_fixes().assign(lat=[50.0, 50.1, None]))
     back = load(tracks)
     expected = some_fixes().iloc[:2]
     assert back["mobile"].tolist() == ["a", "a"]

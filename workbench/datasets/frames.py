@@ -4,8 +4,9 @@ In: a GeoDataFrame of points is a table of fixes when it has an id and a time (c
 DatetimeIndex named or unnamed is the time). A coordinate reference system in degrees becomes `lon`, `lat` in WGS
 84; one in metres stays `x`, `y`; another unit is converted to WGS 84; none at all is refused.
 
-Out: `to_geodataframe`, `to_trajectories`. What MovingPandas cannot carry, tracks of fewer than two fixes, is said
-in a warning.
+Out: `to_geodataframe`, where a fix without a position has no geometry, and `to_trajectories`. What they cannot carry is
+said in a warning: metres of a reference system that nobody named; in MovingPandas fixes without a position, and tracks
+of fewer than two fixes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -25,14 +27,15 @@ if TYPE_CHECKING:
     import geopandas
 
 
-def fixes_from(source: Any) -> tuple[pa.Table | None, str | None]:
-    """A table of fixes and its CRS from pandas, GeoPandas or MovingPandas; None for anything else."""
+def fixes_from(source: Any, crs: str | None = None) -> tuple[pa.Table | None, str | None]:
+    """A table of fixes and its CRS from pandas, GeoPandas or MovingPandas; None for anything else. crs: of points that
+    do not say theirs."""
     kind = type(source).__module__.split(".")[0]
     if kind == "movingpandas":
         source = _from_movingpandas(source)
         kind = "geopandas"
     if kind == "geopandas" and hasattr(source, "geometry"):
-        return _from_geodataframe(source)
+        return _from_geodataframe(source.set_crs(crs) if source.crs is None and crs is not None else source)
     if isinstance(source, Mapping):
         source = pd.DataFrame(dict(source))
     if isinstance(source, pd.DataFrame):
@@ -67,7 +70,8 @@ def _from_geodataframe(frame: geopandas.GeoDataFrame) -> tuple[pa.Table, str | N
         )
     if frame.crs is None:
         raise DataError(
-            "the GeoDataFrame has no coordinate reference system; set one, such as frame.set_crs('EPSG:4326')"
+            "the GeoDataFrame has no coordinate reference system; set one, such as frame.set_crs('EPSG:4326'), or say "
+            "crs="
         )
     names, metres = axes_of(frame.crs)
     if not metres:
@@ -96,16 +100,19 @@ def axes_of(crs: Any) -> tuple[tuple[str, str], str | None]:
     return ("lon", "lat"), None
 
 
-def geometry_of(described: bytes, name: str) -> tuple[str, str]:
+def geometry_of(described: bytes, name: str, otherwise: str | None = None) -> tuple[str, str]:
     """The column and the reference system that GeoParquet's metadata name; no word about it is longitude and latitude,
-    null is unknown."""
+    null is unknown, and then the one that the user named."""
     from pyproj import CRS
 
     told = json.loads(described)
     column = told["primary_column"]
-    crs = told["columns"][column].get("crs", "OGC:CRS84")
+    crs = told["columns"][column].get("crs", "OGC:CRS84") or otherwise
     if crs is None:
-        raise DataError(f"{name}: the coordinate reference system of {column!r} is unknown; write the file with one")
+        raise DataError(
+            f"{name}: the coordinate reference system of {column!r} is unknown; write the file with one, or say it "
+            "with crs= (--crs)"
+        )
     return column, CRS.from_user_input(crs).to_string()
 
 
@@ -146,7 +153,7 @@ def _from_movingpandas(source: Any) -> Any:
 
 
 def to_geodataframe(fixes: Any, crs: str | None = None) -> geopandas.GeoDataFrame:
-    """Fixes as a GeoDataFrame of points; `crs` is needed for metres that do not say theirs.
+    """Fixes as a GeoDataFrame of points; `crs` is needed for metres that do not say theirs, else the points have none.
 
     >>> to_geodataframe(pd.DataFrame({"mobile": [1], "t": [5], "lon": [8.6], "lat": [49.9]})).crs.to_string()
     'EPSG:4326'
@@ -159,7 +166,16 @@ def to_geodataframe(fixes: Any, crs: str | None = None) -> geopandas.GeoDataFram
     if not names:
         raise DataError(f"the fixes have no coordinates; columns are {', '.join(table.columns)}")
     crs = "EPSG:4326" if names[0] == "lon" else crs or known
-    points = shapely.points(*(table[name].to_numpy(float) for name in names))
+    if crs is None:
+        warnings.warn(
+            "the fixes do not say the reference system of their metres, and so the points have none, which makes them "
+            "unreadable as fixes; say crs=, such as crs='EPSG:32633'",
+            QualityWarning,
+            stacklevel=2,
+        )
+    places = [table[name].to_numpy(float, na_value=np.nan) for name in names]
+    points = np.asarray(shapely.points(*places), object)
+    points[~(np.isfinite(places[0]) & np.isfinite(places[1]))] = None
     return geopandas.GeoDataFrame(table.drop(columns=list(names)), geometry=points, crs=crs)
 
 
@@ -170,7 +186,8 @@ def write_geoparquet(fixes: Any, path: Any, crs: str | None = None) -> None:
 
 
 def to_trajectories(fixes: Any, crs: str | None = None) -> Any:
-    """Fixes as a MovingPandas collection; a mobile with a single fix cannot be one, which is warned of."""
+    """Fixes as a MovingPandas collection; a fix without a position and a mobile with a single fix cannot be in one,
+    which is warned of."""
     try:
         import movingpandas
     except ImportError:
@@ -178,6 +195,14 @@ def to_trajectories(fixes: Any, crs: str | None = None) -> Any:
     frame = to_geodataframe(fixes, crs)
     if not pd.api.types.is_datetime64_any_dtype(frame["t"]):
         raise DataError("MovingPandas needs timestamps; these fixes have whole ticks (use pd.to_datetime(t, unit='s'))")
+    nowhere = frame.geometry.isna()
+    if nowhere.any():
+        warnings.warn(
+            f"{int(nowhere.sum())} fixes have no position, which MovingPandas cannot carry; they are left out",
+            QualityWarning,
+            stacklevel=2,
+        )
+        frame = frame[~nowhere]
     sizes = frame.groupby("mobile", sort=False)["t"].transform("size")
     short = frame.loc[sizes < 2, "mobile"].nunique()
     if short:

@@ -511,7 +511,8 @@ def ingest(
 
     source: a path (file, folder, zip, tar; `format` as in `FORMATS`, guessed when not given), a table (pandas,
     Arrow, Spark, GeoDataFrame, a MovingPandas collection), or an iterable of Arrow tables. columns, keep, time,
-    delimiter: see the generic format. zone: where local times without an offset are. crs: of metres in `x`, `y`.
+    delimiter: see the generic format. zone: where local times without an offset are. crs: of metres in `x`, `y`, and of
+    points that do not say theirs.
     The run fails, and writes nothing, when more than `max_bad_share` of the rows cannot be used. engine: `local`,
     or `spark` for large sources: many files, or large texts and Parquet files, which are cut.
 
@@ -668,7 +669,7 @@ def _tables_of(source: Any, reading: Reading) -> tuple[Iterator[pa.Table], str |
     """Tables of fixes from whatever holds them in this process, and their coordinate reference system."""
     from workbench.datasets.frames import fixes_from
 
-    converted, crs = fixes_from(source)
+    converted, crs = fixes_from(source, reading.crs)
     if converted is not None:
         return iter([from_table(converted, reading, "the table")]), reading.crs or crs
     if isinstance(source, pa.Table | pa.RecordBatch):

@@ -334,7 +334,7 @@ def resolve_parquet(source: Source, reading: Reading) -> tuple[Reading, list[str
                 schema = file.schema_arrow
             names, told = schema.names, []
             if b"geo" in (schema.metadata or {}) and not coordinates_of([name.lower() for name in names]):
-                column, crs = geometry_of(schema.metadata[b"geo"], member.name)
+                column, crs = geometry_of(schema.metadata[b"geo"], member.name, reading.crs)
                 axes, metres = axes_of(crs)
                 reading = replace(reading, geometry=(column, crs), crs=metres or reading.crs)
                 names = [*(name for name in names if name != column), *axes]
