@@ -43,6 +43,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from workbench.brokering.values import changed
 from workbench.errors import DataError, WorkbenchError
 from workbench.tip import cache as caching
 from workbench.tip.bodies import body
@@ -77,7 +78,7 @@ from workbench.tip.observer import Evaluation, Registered, Subscription, evaluat
 from workbench.tip.recent import Recent
 from workbench.tip.rules import Advertisement, Entry
 from workbench.tip.scoping import HERE, admits, sees_the_user, session
-from workbench.tip.state import Limits, Neighbour, Outbox, Service, State, changed
+from workbench.tip.state import Limits, Neighbour, Outbox, Service, State
 
 SYSTEM = "system"
 USER_INPUT = "user-input"

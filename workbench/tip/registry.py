@@ -14,9 +14,10 @@ import json
 import os
 from pathlib import Path
 
+from workbench.brokering.values import changed
 from workbench.errors import DataError
 from workbench.tip.descriptions import from_body
-from workbench.tip.state import Service, State, changed
+from workbench.tip.state import Service, State
 
 _AFTER_A_CRASH = 1 << 40
 """Ids made since the registry was written are not known; they must not be made again."""

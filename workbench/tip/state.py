@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, TypeVar
 
 from workbench.tip.cache import Cache
 from workbench.tip.descriptions import ServiceDescription
@@ -19,21 +18,6 @@ from workbench.tip.events import Event
 from workbench.tip.observer import Auxiliary, Subscription
 from workbench.tip.recent import Recent
 from workbench.tip.rules import Entry
-
-Value = TypeVar("Value")
-
-
-def changed(value: Value, **fields: Any) -> Value:
-    """The value with other fields; for those here, which check nothing when they are made.
-
-    It is taken several times for each delivery, and `dataclasses.replace` looks at all fields each time.
-
-    >>> changed(Outbox(in_flight=2), dropped=1)
-    Outbox(in_flight=2, waiting=(), dropped=1)
-    """
-    made = object.__new__(type(value))
-    made.__dict__.update(value.__dict__, **fields)
-    return made
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,7 @@ from workbench.brokering.federation.overlay import link
 from workbench.brokering.federation.state import Broker, Out
 from workbench.brokering.federation.tables import NONE, Routable, Table
 from workbench.brokering.kept import crowded_out, fresh
+from workbench.brokering.values import changed
 from workbench.errors import ScenarioError
 
 UNSEEN = (-1, 0)
@@ -107,7 +108,7 @@ def _refusal(broker: Broker, source: Hashable, message: Any) -> str:
 def _joined(broker: Broker, client: LocalClient) -> Broker:
     here = {client.name: client}
     providers = broker.providers.changed_by(here if client.capabilities else {}, [client.name])
-    return replace(broker, clients=broker.clients.changed_by(here), providers=providers)
+    return changed(broker, clients=broker.clients.changed_by(here), providers=providers)
 
 
 def _register(broker: Broker, source: Hashable, message: Register) -> tuple[Broker, Out]:
@@ -122,7 +123,7 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     if source not in broker.clients:
         return broker, []
     names = list(broker.table.of(source))
-    broker = replace(
+    broker = changed(
         homes.unmatched(broker, names),
         clients=broker.clients.changed_by({}, [source]),
         providers=broker.providers.changed_by({}, [source]),
@@ -138,8 +139,8 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     # Filters that look back still see what has ended; for all others nothing stays.
     kept_for_the_past = ended and broker.world is not None and broker.world.remembers
     broker, out = reports.retract(broker, [source] if known is not None and not kept_for_the_past else [])
-    changed, more = table_changed(broker, names)
-    return changed, out + more
+    broker, more = table_changed(broker, names)
+    return broker, out + more
 
 
 def _without(given: Mapping[Any, Any], *keys: Hashable) -> dict[Any, Any]:
@@ -156,10 +157,10 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
     if events:
         new += [part for event in events for part in event.subscriptions]
         begun = {**broker.composing.get(source, {}), **{event.name: (event, {}) for event in events}}
-        broker = replace(broker, composing={**broker.composing, source: begun})
-    broker = replace(broker, table=broker.table.with_(new, source))
+        broker = changed(broker, composing={**broker.composing, source: begun})
+    broker = changed(broker, table=broker.table.with_(new, source))
     if broker.rules.cyclic:
-        broker = replace(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
+        broker = changed(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
     handed = _handed(broker, new, (), but=source)
     broker, out = table_changed(broker, [s.name for s in new])
     return broker, handed + out
@@ -171,9 +172,9 @@ def _unsub(broker: Broker, source: Hashable, message: Unsub) -> tuple[Broker, Ou
     names = {*message.names, *(s.name for n in message.names if n in events for s in events[n][0].subscriptions)}
     if events:
         left = _without(events, *message.names)
-        broker = replace(broker, composing={**_without(broker.composing, source), **({source: left} if left else {})})
+        broker = changed(broker, composing={**_without(broker.composing, source), **({source: left} if left else {})})
     gone = [s for name, s in broker.table.of(source).items() if name in names]
-    broker = replace(broker, table=broker.table.without([s.name for s in gone], source))
+    broker = changed(broker, table=broker.table.without([s.name for s in gone], source))
     handed = _handed(broker, (), gone, but=source)
     broker, out = table_changed(broker, [s.name for s in gone])
     return broker, handed + out
@@ -199,7 +200,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         before = before.changed_by({}, rerouted)  # whoever told it until now may be cut off: tell all again
     else:
         table = table.without([s.name for s in gone], source)
-    broker = replace(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
+    broker = changed(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
     handed = _handed(broker, new, [s for s in gone if s.name not in broker.table.where])
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
     broker, replies = reports.retell(broker, str(source), before, new)
@@ -210,18 +211,18 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
 
 def table_changed(broker: Broker, names: Iterable[Hashable]) -> tuple[Broker, Out]:
     """Tell each neighbour what it does not know yet of the table (equations 8 and 9)."""
-    changed = list(names)
+    news_of = list(names)
     announced = dict(broker.announced)
     out: Out = []
     for neighbour in sorted(broker.neighbours):
         told = announced.get(neighbour, NONE)
-        wanted = broker.table.beyond(neighbour, changed if broker.rules.routing == SIMPLE else None)
-        news = announcement(told, wanted, changed, broker.rules.routing)
+        wanted = broker.table.beyond(neighbour, news_of if broker.rules.routing == SIMPLE else None)
+        news = announcement(told, wanted, news_of, broker.rules.routing)
         if news:
             announced[neighbour] = news.applied(told)
             update = TableUpdate(broker.name, news.subscriptions, news.unsubscriptions)
             out.append(Envelope(broker.name, neighbour, update))
-    broker = replace(broker, announced=announced)
+    broker = changed(broker, announced=announced)
     return reports.dropped(broker, [str(e.destination) for e in out]), out
 
 
@@ -269,7 +270,7 @@ def _keeping(broker: Broker, origin: Hashable, item: Notification) -> Broker:
     recent = broker.recent.changed_by({origin: item})
     if len(recent) > RECENT:
         recent = recent.changed_by({}, crowded_out(recent, RECENT // 2, _published))
-    return replace(broker, recent=recent)
+    return changed(broker, recent=recent)
 
 
 def _published(item: Notification) -> float:
@@ -281,7 +282,7 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     assert broker.world is not None
     before = {n: s for n, s in broker.table.of(source).items() if isinstance(s, Interest)}
     after = interests_of(broker.world, report, before.values(), broker.rules.blur_m)
-    changed = [n for n in {**before, **after} if before.get(n) is not after.get(n)]
+    different = [n for n in {**before, **after} if before.get(n) is not after.get(n)]
     gone = [n for n in before if n not in after]
     table = broker.table.without(gone, source)
     if broker.rules.cyclic:  # a client that came from elsewhere: the way there is the older one
@@ -290,13 +291,13 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
     arriving = dict(broker.arriving)
     if source in arriving:
         arriving[source] = _without(arriving[source], *gone)
-    broker = replace(homes.unmatched(broker, gone), table=table, arriving=arriving)
+    broker = changed(homes.unmatched(broker, gone), table=table, arriving=arriving)
     if broker.rules.cyclic:
-        versions = {n: after[n].version for n in changed if n in after}
-        broker = replace(broker, seen=broker.seen.changed_by(versions))
+        versions = {n: after[n].version for n in different if n in after}
+        broker = changed(broker, seen=broker.seen.changed_by(versions))
     broker, out = reports.received(broker, source, report)
-    if changed:
-        broker, more = table_changed(broker, changed)
+    if different:
+        broker, more = table_changed(broker, different)
         out = out + more
     return broker, out
 
@@ -312,8 +313,8 @@ def _routed(broker: Broker, source: Hashable, item: Notification, hops: int = 0)
     if broker.rules.cyclic:
         numbers = broker.heard.get(item.origin, ())
         if item.number in numbers:
-            return replace(broker, suppressed=broker.suppressed + 1), []
-        broker = replace(broker, heard=broker.heard.changed_by({item.origin: (*numbers, item.number)[-HEARD:]}))
+            return changed(broker, suppressed=broker.suppressed + 1), []
+        broker = changed(broker, heard=broker.heard.changed_by({item.origin: (*numbers, item.number)[-HEARD:]}))
     destinations = broker.table.destinations(item, but=source)
     wasted = source in broker.neighbours and not destinations
     out: Out = []
@@ -327,7 +328,7 @@ def _routed(broker: Broker, source: Hashable, item: Notification, hops: int = 0)
         out += [Envelope(broker.name, destination, Notify(n, hops=hops)) for n in told]
     if source in broker.neighbours and not destinations <= broker.neighbours:
         broker = _keeping(broker, item.origin, item)
-    return replace(broker, false_forwards=broker.false_forwards + wasted) if wasted else broker, out
+    return changed(broker, false_forwards=broker.false_forwards + wasted) if wasted else broker, out
 
 
 def _composed(broker: Broker, client: Hashable, item: Notification) -> tuple[Broker, list[Notification]]:
@@ -340,7 +341,7 @@ def _composed(broker: Broker, client: Hashable, item: Notification) -> tuple[Bro
         seen, made = event.told(item, seen)
         events[name] = (event, seen)
         told += [made] if made is not None else []
-    return replace(broker, composing={**broker.composing, client: events}), told
+    return changed(broker, composing={**broker.composing, client: events}), told
 
 
 def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Out]:
@@ -362,16 +363,16 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
     """A client came from another broker: ask that one for its pairs, or take the client's word for them."""
     client = message.client
     broker = _joined(broker, broker.clients.get(client, LocalClient(client)))
-    broker = replace(
+    broker = changed(
         homes.unmatched(broker, message.believed),
         departing=broker.departing - {client},
         arriving={**broker.arriving, client: message.believed},
     )
     if message.log:
         log = reports.joined(broker.logs.get(client, ()), message.log)
-        broker = replace(broker, logs=broker.logs.changed_by({client: log}))
+        broker = changed(broker, logs=broker.logs.changed_by({client: log}))
     if message.previous is None or message.previous == broker.name:
-        return replace(broker, resyncing=broker.resyncing | {client}), []
+        return changed(broker, resyncing=broker.resyncing | {client}), []
     asked = Handover(client, broker.name, message.number)
     return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
 
@@ -387,7 +388,7 @@ def arrived(broker: Broker, client: Hashable, pairs: Mapping[Hashable, Mapping[H
         name: {p: pairs.get(name, {}).get(p, generation) for p, generation in believed.items()}
         for name, believed in broker.arriving[client].items()
     }
-    return replace(
+    return changed(
         homes.matched(broker, found),
         arriving=_without(broker.arriving, client),
         fresh={**broker.fresh, client: False},
@@ -401,7 +402,7 @@ def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Brok
     names = list(broker.table.of(message.client))
     pairs = {n: broker.matching.get(n, {}) for n in names}
     logs = broker.logs if broker.world is not None and broker.world.remembers else {}
-    broker = replace(homes.unmatched(broker, names), departing=broker.departing | {message.client})
+    broker = changed(homes.unmatched(broker, names), departing=broker.departing | {message.client})
     moved = Moved(message.client, pairs, logs)
     return broker, [Envelope(broker.name, message.to, moved, to=message.to)]
 
@@ -411,7 +412,7 @@ def _moved(broker: Broker, source: Hashable, message: Moved) -> tuple[Broker, Ou
     if message.client not in broker.arriving or message.client in broker.resyncing:
         return broker, done  # it is not waited for any longer
     logs = {client: reports.joined(broker.logs.get(client, ()), log) for client, log in message.logs.items()}
-    broker = arrived(replace(broker, logs=broker.logs.changed_by(logs)), message.client, message.matching)
+    broker = arrived(changed(broker, logs=broker.logs.changed_by(logs)), message.client, message.matching)
     return broker, done
 
 
@@ -424,7 +425,7 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
     if client not in broker.departing and not outdated:
         return broker, []
     names = list(broker.table.of(client))
-    broker = replace(
+    broker = changed(
         homes.unmatched(broker, names),
         clients=broker.clients.changed_by({}, [client]),
         providers=broker.providers.changed_by({}, [client]),
@@ -446,7 +447,7 @@ def _fetch(broker: Broker, source: Hashable, message: Fetch) -> tuple[Broker, Ou
 
 def _logs(broker: Broker, source: Hashable, message: Logs) -> tuple[Broker, Out]:
     log = reports.joined(broker.logs.get(message.client, ()), message.log)
-    return replace(
+    return changed(
         broker,
         logs=broker.logs.changed_by({message.client: log}),
         fresh={**broker.fresh, message.client: broker.fresh.get(message.client, False)},
@@ -466,8 +467,8 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
         table = table.with_(table.of(replaces).values(), neighbour).forget(replaces)
     old = {neighbour, replaces} - {None}
     there = frozenset(client for client, k in broker.known.items() if k.came in old)
-    known = broker.known.changed_by({client: replace(broker.known[client], came=neighbour) for client in there})
-    broker = replace(
+    known = broker.known.changed_by({client: changed(broker.known[client], came=neighbour) for client in there})
+    broker = changed(
         broker,
         neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()),
         table=table,
@@ -478,7 +479,7 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
     )
     wanted = broker.table.beyond(neighbour)
     news = announcement(NONE, wanted, wanted, broker.rules.routing)
-    broker = replace(broker, announced={**broker.announced, neighbour: news.applied(NONE)})
+    broker = changed(broker, announced={**broker.announced, neighbour: news.applied(NONE)})
     update = TableUpdate(broker.name, news.subscriptions, (), sync=True, links=tuple(broker.links.items()))
     return broker, [Envelope(broker.name, neighbour, update)]
 
@@ -486,7 +487,7 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
 def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
     """A neighbour is gone for good: nothing that led to it, or came from it, stays."""
     names = list(broker.table.of(neighbour))
-    broker = replace(
+    broker = changed(
         broker,
         neighbours=broker.neighbours - {neighbour},
         table=broker.table.forget(neighbour),
@@ -526,9 +527,9 @@ def _links_heard(
     news = {way: times for way, times in states if times > broker.links.get(way, 0)}
     if not news:
         return broker, []
-    broker, rerouted = _rerouted(replace(broker, links={**broker.links, **news}))
+    broker, rerouted = _rerouted(changed(broker, links={**broker.links, **news}))
     if not broker.is_cut_off:
-        broker = replace(broker, fresh={**dict.fromkeys(broker.clients, False), **broker.fresh})
+        broker = changed(broker, fresh={**dict.fromkeys(broker.clients, False), **broker.fresh})
     told = sorted(broker.neighbours - {str(source)})
     return broker, [Envelope(broker.name, n, Links(tuple(news.items()))) for n in told] + rerouted
 
@@ -541,7 +542,7 @@ def _rerouted(broker: Broker) -> tuple[Broker, Out]:
     for client in broker.clients:
         held = broker.table.of(client)
         again = [replace(s, version=(s.version[0], changes)) for s in held.values()]
-        broker = replace(
+        broker = changed(
             broker,
             table=broker.table.with_(again, client),
             seen=broker.seen.changed_by({s.name: s.version for s in again}),
@@ -561,7 +562,7 @@ def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Br
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
     """The neighbour has told all that it knows: what it did not name is not there any longer."""
     left = broker.unconfirmed.get(str(source), frozenset())
-    broker = replace(broker, unconfirmed=_without(broker.unconfirmed, source))
+    broker = changed(broker, unconfirmed=_without(broker.unconfirmed, source))
     broker, out = reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
     for way in [way for way, times in broker.links.items() if times % 2 and broker.name in way]:
         (other,) = set(way) - {broker.name}

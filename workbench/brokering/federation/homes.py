@@ -9,13 +9,13 @@ filters look back on, and is told when it arrives.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from workbench.brokering.broker import Content, Message
 from workbench.brokering.federation.interests import Interest, World
 from workbench.brokering.federation.messages import Envelope, Notify
 from workbench.brokering.federation.state import Broker, Out
+from workbench.brokering.values import changed
 from workbench.engines.reference import Reference, naming
 from workbench.model.history import Client, History, Party, State, States
 from workbench.model.pubsub import PUBLICATION
@@ -51,7 +51,7 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
         resync = name.client in broker.resyncing or name in broker.undecided
         out += _told(broker, world, name, before, after, t, resync)
     false_forwards = broker.false_forwards + _in_vain(broker, decided, homes)
-    broker = replace(
+    broker = changed(
         matched(broker, decided),
         fresh={},
         news={},
@@ -118,11 +118,11 @@ def matched(broker: Broker, pairs: Mapping[Hashable, Mapping[Hashable, int]]) ->
         for client in before ^ now:
             held = watching.setdefault(client, set(broker.watching.get(client, ())))
             held.symmetric_difference_update({name})
-    changed = {c: frozenset(names) for c, names in watching.items() if names}
-    return replace(
+    watched = {c: frozenset(names) for c, names in watching.items() if names}
+    return changed(
         broker,
         matching=broker.matching.changed_by(pairs),
-        watching=broker.watching.changed_by(changed, [c for c, names in watching.items() if not names]),
+        watching=broker.watching.changed_by(watched, [c for c, names in watching.items() if not names]),
     )
 
 
@@ -130,7 +130,7 @@ def unmatched(broker: Broker, names: Iterable[Hashable]) -> Broker:
     """The broker without the pairs of these subscriptions."""
     gone = list(names)
     broker = matched(broker, {name: {} for name in gone})
-    return replace(broker, matching=broker.matching.changed_by({}, gone))
+    return changed(broker, matching=broker.matching.changed_by({}, gone))
 
 
 def instants(broker: Broker, after: int, until: int) -> list[int]:

@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol
 
 import numpy as np
@@ -78,27 +79,38 @@ class Entries(Layered[K, Any]):
     def accepting(self, item: Any, offer: Offer | None = None) -> Iterator[K]:
         """The keys of the entries that accept an item; one may come twice. ``offer``: what it offers, if known."""
         offer = offer or Offer(item)
-        for key, entry in self._changed.items():
+        changed, lower = self._changed, self._lower
+        for key, entry in changed.items():
             if entry is not None and offer.meets(entry.needs()) and entry.accepts(item):
                 yield key
-        for key in self._index.candidates(offer):
-            if key not in self._changed and self._base[key].accepts(item):
-                yield key
+        if lower:
+            for key in self._index(1, lower).candidates(offer):
+                if key not in changed and lower[key].accepts(item):  # type: ignore[union-attr]
+                    yield key
+        if self._base:
+            for key in self._index(0, self._base).candidates(offer):
+                if key not in changed and key not in lower and self._base[key].accepts(item):
+                    yield key
 
     def accept(self, item: Any, offer: Offer | None = None) -> bool:
         """Whether one of the entries accepts an item."""
         return next(self.accepting(item, offer), NOTHING) is not NOTHING
 
     def unplaced(self) -> Iterator[Any]:
-        """The entries that name no need, and those that are not in the index yet."""
-        yield from (entry for entry in self._changed.values() if entry is not None)
-        yield from (self._base[key] for key in self._index.always if key not in self._changed)
+        """The entries that name no need, and those that are in no index yet."""
+        changed, lower = self._changed, self._lower
+        yield from (entry for entry in changed.values() if entry is not None)
+        yield from (lower[key] for key in self._index(1, lower).always if key not in changed)
+        yield from (
+            self._base[key] for key in self._index(0, self._base).always if key not in changed and key not in lower
+        )
 
-    @property
-    def _index(self) -> Index[K]:
-        if not self._shared:
-            self._shared.append(Index(self._base))
-        return self._shared[0]  # type: ignore[no-any-return]
+    def _index(self, layer: int, held: Mapping[K, Any]) -> Index[K]:
+        """The index of the base or of the layer above it, made once for all that share it."""
+        shared = self._shared[layer]
+        if not shared:
+            shared.append(Index({key: entry for key, entry in held.items() if entry is not None}))
+        return shared[0]  # type: ignore[no-any-return]
 
 
 class Offer:
@@ -183,7 +195,8 @@ class _Grid:
         self.sizes: list[float] = []
         if not dimensions:
             return
-        flat = np.fromiter((end for box, _ in members for interval in box for end in interval), float)
+        intervals = chain.from_iterable(box for box, _ in members)
+        flat = np.fromiter(chain.from_iterable(intervals), float, 2 * len(dimensions) * len(members))
         boxes = flat.reshape(len(members), len(dimensions), 2)
         bounded = np.isfinite(boxes).all(axis=(1, 2))
         for i in np.flatnonzero(~bounded).tolist():

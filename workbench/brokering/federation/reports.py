@@ -14,7 +14,6 @@ because only that long the neighbour goes on telling; both ends forget at the sa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from workbench.brokering.federation.covering import SIMPLE
@@ -24,6 +23,7 @@ from workbench.brokering.federation.layers import Layered
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
 from workbench.brokering.federation.state import Broker, Known, Out
 from workbench.brokering.federation.tables import NONE, Named, Routable
+from workbench.brokering.values import changed
 from workbench.model.pubsub import PUBLICATION
 
 NOBODY: Layered[Hashable, Report] = Layered()
@@ -33,7 +33,7 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
     """A report from a neighbour, or from a local client."""
     client = report.client
     before = broker.known.get(client)
-    broker = replace(broker, news={**broker.news, client: (report.t, hops)})
+    broker = changed(broker, news={**broker.news, client: (report.t, hops)})
     if report.state is None:
         stale = before is None or before.report.number > report.number or before.came != source
         return (broker, []) if stale else retract(broker, [client])
@@ -41,7 +41,7 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
         return _heard_again(broker, source, before, report, hops)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
     publishes = any(_is_publication(broker, name) for name in report.state.instances)
-    broker = replace(
+    broker = changed(
         broker,
         known=broker.known.changed_by({client: Known(report, source, hops)}),
         publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
@@ -59,7 +59,7 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
         out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
-    broker = replace(broker, told=told, fresh={**broker.fresh, client: not useful})
+    broker = changed(broker, told=told, fresh={**broker.fresh, client: not useful})
     # Who told it was announced what another neighbour wants, and goes on telling.
     sure = local or (wanting and not broker.rules.cyclic)
     return (broker if sure else dropped(broker, [str(source)], only=client)), fetch + out
@@ -74,12 +74,12 @@ def _heard_again(
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
         known = broker.known.changed_by({report.client: Known(report, source, hops)})
         fresh = {**broker.fresh, report.client: False}
-        broker, fetch = _logged(replace(broker, unconfirmed=left, known=known, fresh=fresh), source, report)
+        broker, fetch = _logged(changed(broker, unconfirmed=left, known=known, fresh=fresh), source, report)
         if not before.suspended:
             return broker, fetch
         broker, out = _resumed(broker, source, report)
         return broker, fetch + out
-    return replace(broker, suppressed=broker.suppressed + 1), []
+    return changed(broker, suppressed=broker.suppressed + 1), []
 
 
 def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
@@ -92,7 +92,7 @@ def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, 
         if neighbour != source and (wanted or report.client in before):
             told[neighbour] = before.changed_by({report.client: report})
             out.append(_forwarded(broker, neighbour, report))
-    return replace(broker, told=told), out
+    return changed(broker, told=told), out
 
 
 def _tell(
@@ -133,7 +133,7 @@ def retell(
         if added.accept(report) or (last is not None and added.accept(last)):
             out.append(_forwarded(broker, neighbour, report))
             retold[client] = report
-    return (replace(broker, told={**broker.told, neighbour: told.changed_by(retold)}) if out else broker), out
+    return (changed(broker, told={**broker.told, neighbour: told.changed_by(retold)}) if out else broker), out
 
 
 def _speaks(broker: Broker, report: Report, followed: frozenset[str]) -> bool:
@@ -162,7 +162,7 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
         return broker
     fresh = {**broker.fresh, **{c: broker.fresh.get(c, False) for c in gone}}
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
-    return replace(broker, known=known, publishing=publishing, fresh=fresh)
+    return changed(broker, known=known, publishing=publishing, fresh=fresh)
 
 
 def _announced(broker: Broker, neighbour: str, report: Report) -> bool:
@@ -184,7 +184,7 @@ def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
                 told[neighbour] = told[neighbour].changed_by({}, [client])
                 out.append(Envelope(broker.name, neighbour, Forward(last._replace(state=None), hops + 1)))
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
-    return replace(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
+    return changed(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
 
 
 def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
@@ -192,13 +192,13 @@ def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tu
     cut = [c for c in clients if c in broker.known and broker.known[c].came == source and not broker.known[c].suspended]
     if not cut:
         return broker, []
-    known = broker.known.changed_by({c: replace(broker.known[c], suspended=True) for c in cut})
+    known = broker.known.changed_by({c: changed(broker.known[c], suspended=True) for c in cut})
     out = []
     for neighbour in sorted(broker.told):
         theirs = tuple(c for c in cut if c in broker.told[neighbour])
         if neighbour != source and theirs:
             out.append(Envelope(broker.name, neighbour, Suspended(theirs)))
-    return replace(broker, known=known), out
+    return changed(broker, known=known), out
 
 
 # -- the past ------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _logged(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, O
     if broker.world is None or not broker.world.remembers:
         return broker, []
     log = joined(broker.logs.get(report.client, ()), (report,))
-    broker = replace(broker, logs=broker.logs.changed_by({report.client: log}))
+    broker = changed(broker, logs=broker.logs.changed_by({report.client: log}))
     whole = [r.number for r in log] == list(range(1, len(log) + 1))
     if whole or source not in broker.neighbours or not _concerns_locals(broker, report):
         return broker, []

@@ -121,10 +121,10 @@ class Table:
     def _whereabouts(
         self, destination: Hashable, new: Iterable[Hashable], gone: Iterable[Hashable]
     ) -> Layered[Hashable, tuple[Hashable, ...]]:
-        alone = (destination,)
-        left = {n: tuple(d for d in self.where[n] if d != destination) for n in gone}
-        come = {n: self.where.get(n, ()) for n in new}
-        come = {n: (*d, destination) if d and destination not in d else d or alone for n, d in come.items()}
+        alone, where = (destination,), self.where.get
+        left = {n: tuple(d for d in where(n) if d != destination) for n in gone}
+        held = [(n, where(n)) for n in new]
+        come = {n: alone if d is None else d if destination in d else (*d, destination) for n, d in held}
         return self.where.changed_by({**{n: d for n, d in left.items() if d}, **come}, [n for n in left if not left[n]])
 
     def of(self, destination: Hashable) -> Named:
