@@ -18,7 +18,7 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -30,6 +30,7 @@ from workbench.brokering.federation.interests import Report, World
 from workbench.brokering.federation.messages import Envelope, Notify, Pub, Sub
 from workbench.brokering.federation.overlay import Overlay, geographic
 from workbench.brokering.federation.state import Broker, Out, Rules
+from workbench.brokering.values import changed
 from workbench.model.history import Change, Client, History
 from workbench.scenarios.proximity import scenario
 
@@ -76,7 +77,7 @@ class Network:
         for client, place, message in subscribers:
             name = self.overlay.nearest(*place)
             broker, _ = brokers.step(self.brokers[name], client, message)
-            self.brokers[name] = replace(broker, fresh={}, news={})  # nothing is there that could match
+            self.brokers[name] = changed(broker, fresh={}, news={})  # nothing is there that could match
         local = {name: [s for s, _ in broker.table] for name, broker in self.brokers.items()}
         for name, broker in self.brokers.items():
             pairs: dict[Hashable, Mapping[Hashable, int]] = {s.name: {} for s in local[name]}
@@ -88,7 +89,7 @@ class Network:
                 table.of(neighbour).accept(Notification({}))  # makes its index
             next(table.together.accepting(Notification({})), None)
             around = frozenset(self.overlay.neighbours(name))
-            self.brokers[name] = homes.matched(replace(broker, table=table, neighbours=around), pairs)
+            self.brokers[name] = homes.matched(changed(broker, table=table, neighbours=around), pairs)
 
     def send(self, client: Any, broker: str, message: Any) -> None:
         self.run([Envelope(client, broker, message)])

@@ -27,6 +27,8 @@ Box = tuple[Interval, ...]
 
 WIDE = 64
 """a box of more cells than this is not put into the grid"""
+ROWS = 16
+"""a box that meets more rows of cells is compared with all that lies between the first and the last"""
 
 
 class Need(NamedTuple):
@@ -185,11 +187,14 @@ class _Grid:
     def __init__(self, dimensions: tuple[str, ...], members: list[tuple[Box, Any]]) -> None:
         self.members = members
         self.wide: list[int] = []
-        self.cells: dict[tuple[int, ...], tuple[int, int]] = {}
-        """where in ``inside`` the members of each cell stand"""
+        self.cells: np.ndarray = np.empty(0, np.int64)
+        """a cell's number for each time that a member is in one, rising: cells of a row follow each other"""
         self.inside: np.ndarray = np.empty(0, np.int64)
+        """which member that is"""
         self.ends: np.ndarray = np.empty((0, len(dimensions), 2))
-        """the boxes of ``inside``, side by side: one look at memory for a whole cell"""
+        """the boxes of ``inside``, side by side: one look at memory for a row of cells"""
+        self.first: list[int] = []
+        self.last: list[int] = []
         self.above: list[tuple[float, int]] = []
         self.below: list[tuple[float, int]] = []
         self.sizes: list[float] = []
@@ -226,34 +231,37 @@ class _Grid:
         narrow = (counts <= WIDE) & (np.abs(boxes) / sizes[None, :, None] < 2**50).all(axis=(1, 2))
         self.wide += which[~narrow].tolist()
         which, counts = which[narrow], counts[narrow].astype(np.int64)
+        if not len(which):
+            return
         first, across = first[narrow].astype(np.int64), (last - first + 1)[narrow].astype(np.int64)
+        self.first, self.last = first.min(axis=0).tolist(), (first + across - 1).max(axis=0).tolist()
         box = np.repeat(np.arange(len(which)), counts)
         nth = np.arange(len(box)) - np.repeat(np.cumsum(counts) - counts, counts)
-        columns = [first[box, 0] + nth % across[box, 0]]
+        cells = first[box, 0] + nth % across[box, 0] - self.first[0]
         if dimensions == 2:
-            columns.append(first[box, 1] + nth // across[box, 0])
-        order = np.lexsort(columns)
-        self.inside, self.ends = which[box[order]], boxes[narrow][box[order]]
-        columns = [column[order] for column in columns]
-        new = np.logical_or.reduce([np.diff(column) != 0 for column in columns])
-        starts = np.concatenate([[0], np.flatnonzero(new) + 1]) if len(order) else order
-        ends = [*starts[1:].tolist(), len(order)]
-        cells = zip(*(column[starts].tolist() for column in columns), strict=True)
-        self.cells = dict(zip(cells, zip(starts.tolist(), ends, strict=True), strict=True)) if len(order) else {}
+            cells += (first[box, 1] + nth // across[box, 0] - self.first[1]) * self._across
+        order = np.argsort(cells, kind="stable")
+        self.cells, self.inside, self.ends = cells[order], which[box[order]], boxes[narrow][box[order]]
 
-    def _cells(self, box: Box) -> list[tuple[int, ...]] | None:
-        """The cells that a box meets; None where they are too many."""
+    @property
+    def _across(self) -> int:
+        """How many cells a row has."""
+        return self.last[0] - self.first[0] + 1
+
+    def _runs(self, box: Box) -> list[tuple[int, int]]:
+        """Where in ``inside`` the members of the cells stand that a box meets: a run for each row, or one for many."""
+        if not len(self.cells):
+            return []
         spans = []
-        count = 1
-        for (low, high), size in zip(box, self.sizes, strict=True):
-            if not (math.isfinite(low) and math.isfinite(high)) or (high - low) / size > WIDE:
-                return None
-            first, last = math.floor(low / size), math.floor(high / size)
-            count *= last - first + 1
-            spans.append(range(first, last + 1))
-        if count > WIDE:
-            return None
-        return [(i,) for i in spans[0]] if len(spans) == 1 else [(i, j) for i in spans[0] for j in spans[1]]
+        for (low, high), size, first, last in zip(box, self.sizes, self.first, self.last, strict=True):
+            if not (low / size < last + 1 and high / size >= first):
+                return []
+            spans.append((math.floor(max(low / size, first)) - first, math.floor(min(high / size, last)) - first))
+        (left, right), (top, bottom) = spans if len(spans) == 2 else (*spans, (0, 0))
+        rows = range(top, bottom + 1) if bottom - top < ROWS else (top, bottom)
+        starts = self.cells.searchsorted([row * self._across + left for row in rows], "left").tolist()
+        ends = self.cells.searchsorted([row * self._across + right for row in rows], "right").tolist()
+        return list(zip(starts, ends, strict=True)) if bottom - top < ROWS else [(starts[0], ends[-1])]
 
     def meeting(self, asked: list[Box] | None) -> Iterator[Any]:
         """The members whose box meets one of those asked for; all of them, if it may be any."""
@@ -263,16 +271,12 @@ class _Grid:
             return
         for box in asked:
             # One after the other: who only wants to know whether there is one stops at the first.
-            cells = self._cells(box) if self.cells else []
-            outside = range(len(members)) if cells is None else self._outside(box)
-            yield from (members[i][1] for i in outside if _meet(members[i][0], box))
+            yield from (members[i][1] for i in self._outside(box) if _meet(members[i][0], box))
             low, high = np.array(box).T
-            for cell in cells or ():
-                if cell in self.cells:
-                    start, end = self.cells[cell]
-                    ends = self.ends[start:end]
-                    meets = ((ends[:, :, 0] <= high) & (low <= ends[:, :, 1])).all(axis=1)
-                    yield from (members[i][1] for i in self.inside[start:end][meets].tolist())
+            for start, end in self._runs(box):
+                ends = self.ends[start:end]
+                meets = ((ends[:, :, 0] <= high) & (low <= ends[:, :, 1])).all(axis=1)
+                yield from (members[i][1] for i in self.inside[start:end][meets].tolist())
 
     def _outside(self, box: Box) -> list[int]:
         """The members in no cell that may meet a box."""
