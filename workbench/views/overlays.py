@@ -29,11 +29,12 @@ def overlay(
     >>> overlay([("B1", "B2")], messages={("B1", "B2"): 3}, tables={"B1": 1, "B2": 2})
     2 brokers, 1 link; 3 messages between brokers, at most 3 over one link (B1 - B2); the largest routing table ...
     """
-    picture = Picture(figsize=(7, 5), layout="constrained")
     graph = nx.Graph(list(links))
     graph.add_nodes_from([*(positions or {}), *(tables or {})])
-    axes: Axes = picture.add_subplot()
     places = dict(positions) if positions else _layout(graph)
+    in_one_row = len({y for _, y in places.values()}) == 1
+    picture = Picture(figsize=(7, 2) if in_one_row else (7, 5), layout="constrained")
+    axes: Axes = picture.add_subplot()
     passed = _both_ways(graph, messages or {})
     most = max(passed.values(), default=0) or 1
     broken = {frozenset(x) for x in down}
@@ -41,7 +42,8 @@ def overlay(
         count = passed.get(frozenset((a, b)), 0)
         (x1, y1), (x2, y2) = places[a], places[b]
         colour, style = (UNMATCH, ":") if frozenset((a, b)) in broken else (MOBILE, "-")
-        axes.plot([x1, x2], [y1, y2], style, color=colour, linewidth=1 + 6 * count / most, alpha=0.6, zorder=1)
+        wide = 1 + 6 * count / most if style == "-" else 3
+        axes.plot([x1, x2], [y1, y2], style, color=colour, linewidth=wide, alpha=0.6, zorder=1)
         if messages and graph.number_of_edges() <= MAX_LABELS:
             middle = ((x1 + x2) / 2, (y1 + y2) / 2)
             axes.annotate(str(count), middle, ha="center", va="center", fontsize=8, bbox=_PAPER)
@@ -56,7 +58,8 @@ def overlay(
     axes.margins(0.15)
     if title:
         axes.set_title(plain(title))
-    picture.says = _sentence(graph, passed, tables or {})
+    picture.supxlabel("; ".join(_legend(graph, passed, tables, broken)), fontsize=8)
+    picture.says = _sentence(graph, passed, tables or {}, broken)
     return picture
 
 
@@ -96,7 +99,19 @@ def _layered(graph: nx.Graph) -> dict[str, tuple[float, float]]:
     return places
 
 
-def _sentence(graph: nx.Graph, passed: Mapping[frozenset[str], int], tables: Mapping[str, int]) -> str:
+def _legend(graph: nx.Graph, passed: object, tables: object, broken: object) -> list[str]:
+    """What the marks mean."""
+    labelled = graph.number_of_edges() <= MAX_LABELS
+    found = [f"on a link: messages{'' if labelled else ', by its width'}"] if passed else []
+    if tables and graph.number_of_nodes() > MAX_LABELS:
+        found += ["the larger a broker, the larger its routing table"]
+    found += ["in a broker: entries of its routing table"] if tables and graph.number_of_nodes() <= MAX_LABELS else []
+    return found + (["dotted: broken"] if broken else [])
+
+
+def _sentence(
+    graph: nx.Graph, passed: Mapping[frozenset[str], int], tables: Mapping[str, int], broken: set[frozenset[str]]
+) -> str:
     def some(count: int, noun: str) -> str:
         return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -108,4 +123,6 @@ def _sentence(graph: nx.Graph, passed: Mapping[frozenset[str], int], tables: Map
         said += f"; {some(total, 'message')} between brokers, at most {most} over one link ({where})"
     if tables:
         said += f"; the largest routing table has {some(max(tables.values()), 'entry')}".replace("entrys", "entries")
+    if broken:
+        said += f"; broken: {', '.join(sorted(' - '.join(sorted(x)) for x in broken))}"
     return said + "."
