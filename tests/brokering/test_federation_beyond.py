@@ -192,6 +192,52 @@ def test_what_a_broken_link_loses_is_counted_there_and_made_good_by_its_repair()
     assert told(federation)[1:] == [(7, "unmatch", "cafe", 7)]
 
 
+def test_what_a_home_withholds_while_the_way_is_broken_is_counted_at_the_break() -> None:
+    federation = standing(rules=Rules(blur_m=math.inf))
+    federation.fail_link("B2", "B3", t=4)
+    federation.move(7, (500, 0), t=5)  # away from the café, of which nobody knows whether it is still there
+    federation.advance(6)
+    assert len(told(federation)) == 1
+    assert federation.counts.loss_table.values.tolist() == [["B2-B3", "undecided", "Notify", 1]]
+    federation.repair_link("B2", "B3", t=7)
+    federation.advance(8)
+    assert [row[:2] for row in told(federation)] == [(2, "match"), (7, "unmatch")]
+
+
+@pytest.mark.parametrize(
+    ("fails", "to"),
+    [
+        (["B1", "B2"],             "B3"),
+        (["B3", "B4"],             "B2"),
+        (["B1", "B2", "B3", "B4"], "B2"),
+    ],
+)  # fmt: skip
+def test_who_moves_while_the_way_is_broken_is_not_told_of_an_end_that_never_was(fails: list[str], to: str) -> None:
+    """From the café's side of the break, from the other one, and into the middle of two."""
+    federation = standing()
+    broken = list(zip(fails[::2], fails[1::2], strict=True))
+    for t, (a, b) in enumerate(broken):
+        federation.fail_link(a, b, t=4 + t)
+    federation.attach(7, to, t=6)
+    for t, (a, b) in enumerate(broken):
+        federation.advance(6 + t)
+        federation.repair_link(a, b, t=7 + t)
+    federation.move(7, (500, 0), t=10)
+    federation.advance(10)
+    assert [row[:2] for row in told(federation)] == [(2, "match"), (10, "unmatch")]
+
+
+def test_who_comes_while_the_way_is_broken_waits_for_the_repair_and_hears_what_is_so_then() -> None:
+    federation = standing()
+    federation.fail_link("B3", "B4", t=4)
+    federation.add("mobiles", 8, at="B1", t=5, position=(50, 0))  # B1 knows the café as it was
+    federation.advance(6)
+    assert len(told(federation)) == 1
+    federation.repair_link("B3", "B4", t=7)
+    federation.advance(8)
+    assert told(federation)[1:] == [(7, "match", "cafe", 8)]
+
+
 def test_the_overlay_closes_over_a_dead_broker() -> None:
     federation = standing()
     federation.advance(3)
@@ -214,6 +260,10 @@ def test_a_congested_broker_drops_or_delays_and_says_so(policy: str) -> None:
     assert len(told(federation)) == (3 if policy == "drop" else 10)
     assert lost == (7 if policy == "drop" else 0)
     assert max(row[0] for row in told(federation)) == (2 if policy == "drop" else 5)
+    for i in range(10):
+        federation.move(("places", i), (i, 1), t=20 + i)
+    federation.settle()
+    assert len(told(federation)) == 10  # the next report of each that was dropped gets through
 
 
 def test_every_delivery_has_messages_hops_bytes_and_latency() -> None:
@@ -366,6 +416,35 @@ def test_synchronisation_asynchronously_nobody_waits_and_synchronously_the_consu
     assert found.attributes == {"activity": "running"} and made.invoked["phone"] == 1
     assert made.now > 0  # the consumer was blocked for as long as the messages took
     assert sum(made.counts.messages.values()) - sent > 8
+
+
+@pytest.mark.parametrize("there", [chain(4), ring(4)], ids=["chain", "ring"])
+def test_who_subscribes_again_or_for_something_else_is_told_that(there: Overlay) -> None:
+    made = Exchange(there)
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B3")
+
+    def heard(least: int) -> list[int]:
+        made.subscribe("guard", "B1", Subscription("σ", attribute("heat") > least))
+        made.inbox.clear()
+        for heat in (20, 40, 60):
+            made.reading("thermometer", {"heat": heat})
+        return [n.attributes["heat"] for n in made.inbox["guard"]]
+
+    assert (heard(30), heard(10), heard(50)) == ([40, 60], [20, 40, 60], [60])
+    made.unsubscribe("guard", "σ")
+    assert heard(30) == [40, 60]
+
+
+def test_a_name_stands_for_one_expression_and_in_a_cycle_for_one_client() -> None:
+    one, two = (Subscription("σ", attribute("heat") > least) for least in (10, 20))
+    made, cyclic = Exchange(chain(3)), Exchange(ring(3))
+    for each in (made, cyclic):
+        each.subscribe("guard", "B1", one)
+    made.subscribe("nurse", "B3", one)
+    with pytest.raises(UpdateError, match="'σ' is a subscription of 'guard' already"):
+        made.subscribe("cook", "B3", two)
+    with pytest.raises(UpdateError, match="a name of its own"):
+        cyclic.subscribe("nurse", "B3", one)
 
 
 def test_a_provider_may_combine_others() -> None:

@@ -13,8 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from workbench.brokering.broker import Broker
-from workbench.brokering.federation.interests import thirds
+from workbench.brokering.broker import Broker, Message
+from workbench.brokering.federation.interests import Report, thirds
+from workbench.brokering.federation.messages import TableUpdate
 from workbench.brokering.federation.overlay import Overlay, link
 from workbench.brokering.federation.simulated import Federation
 from workbench.brokering.federation.state import Rules
@@ -40,7 +41,7 @@ from workbench.model import (
     visits,
 )
 from workbench.model.filters import Filter
-from workbench.model.history import Client
+from workbench.model.history import Client, Party
 
 gas = Space("gas", price=int)
 near = own.here.within(2, other.site, space=location)
@@ -380,6 +381,8 @@ class WithFailures(Machine):
     """Promise 3."""
 
     failed = False
+    seen = 0
+    broken_since: int | None = None
 
     @rule(index=st.integers(0, 9))
     def fail_link(self, index: int) -> None:
@@ -470,6 +473,34 @@ class WithFailures(Machine):
         assert publisher(publication) == left
 
     @invariant()
+    def nothing_is_missing_without_a_loss_since_the_failure(self) -> None:
+        """What a single broker just told and was not told here; but if its home is dead, there is nobody to say so."""
+        if not hasattr(self, "federation"):
+            return
+        told, rows = self.told(), list(self.single.notifications.itertuples(index=False))
+        for t, _, p, s in [row for row in rows[self.seen :] if tuple(row) not in told]:
+            who, since = Client("fixes", s), self.broken_since or 0
+            device, losses = self.federation.devices.get(who), self.federation.counts.losses
+            lost = [x for x in losses if since <= x.t <= t and self.concerns(x.about, who, publisher(p))]
+            assert lost or (device is not None and device.home is None), (t, p, s)
+        self.seen = len(rows)
+        self.broken_since = (self.broken_since or self.t) if self.failing else None
+
+    def concerns(self, about: Any, who: Client, whose: Client) -> bool:
+        """Whether what was lost may be why a pair of these two was not told of."""
+        if isinstance(about, Report):
+            state = self.federation.devices[who].state if who in self.federation.devices else None
+            driver = state.instances.get("drivers") if state is not None else None
+            scenario = self.federation.world.scenario
+            looks = driver and thirds(scenario, scenario.population("drivers"), driver.filter)
+            return about.client in (who, whose) or bool(looks)
+        if isinstance(about, Party):
+            return about.client == who
+        if isinstance(about, Message):
+            return about.subscription == who.id
+        return isinstance(about, TableUpdate) or getattr(about, "client", None) == who  # others may be covered by it
+
+    @invariant()
     def losses_have_a_place(self) -> None:
         if hasattr(self, "federation"):
             places = {*self.names, *(f"{a}-{b}" for a in self.names for b in self.names)}
@@ -524,6 +555,9 @@ class WithFailuresAndDelays(WithFailures):
 
     def what_is_told_is_a_part_of_a_single_brokers_history_but_for_resynchronisation(self) -> None:
         """What is late is told under another instant."""
+
+    def nothing_is_missing_without_a_loss_since_the_failure(self) -> None:
+        """Nor is it lost before it is missed."""
 
 
 class WithFailuresAndDelaysLookingBack(WithFailuresAndDelays):

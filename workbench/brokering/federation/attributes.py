@@ -363,6 +363,8 @@ def _ranges(constraints: Iterable[Constraint]) -> dict[str, tuple[float, float]]
 class Subscription:
     """σ: an expression under a name; the version is its sequence at its origin (see `tables.Routable`).
 
+    Clients may share a name for the same expression; in an overlay with cycles a name is one client's.
+
     >>> sigma = Subscription("σ1", attribute("age") > 25)
     >>> sigma, sigma.accepts(Notification({"age": 26}))
     (σ1, True)

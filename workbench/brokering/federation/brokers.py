@@ -158,12 +158,18 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
         new += [part for event in events for part in event.subscriptions]
         begun = {**broker.composing.get(source, {}), **{event.name: (event, {}) for event in events}}
         broker = changed(broker, composing={**broker.composing, source: begun})
-    broker = changed(broker, table=broker.table.with_(new, source))
     if broker.rules.cyclic:
+        new = [_renewed(s, broker.seen.get(s.name, UNSEEN)) for s in new]
         broker = changed(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
+    broker = changed(broker, table=broker.table.with_(new, source))
     handed = _handed(broker, new, (), but=source)
     broker, out = table_changed(broker, [s.name for s in new])
     return broker, handed + out
+
+
+def _renewed(s: Any, seen: tuple[int, int]) -> Any:
+    """A subscription under a newer version than any of its name that was seen: it came back, or says something else."""
+    return s if s.version > seen else replace(s, version=(seen[0] + 1, 0))
 
 
 def _unsub(broker: Broker, source: Hashable, message: Unsub) -> tuple[Broker, Out]:
@@ -304,7 +310,7 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
 
 def _forward(broker: Broker, source: Hashable, message: Forward) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
-        return reports.received(broker, source, message.item, message.hops)
+        return reports.received(broker, source, message.item, message.hops, message.suspended)
     return _routed(broker, source, message.item, message.hops)
 
 
@@ -503,13 +509,14 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
 
 def out_of_reach(broker: Broker, client: Hashable) -> tuple[Broker, Out]:
     """A local client does not answer: what it was like last is uncertain until it attaches again."""
-    return reports.suspend(broker, client, [client])
+    return reports.suspend(broker, client, [client], f"{broker.name}-{client}")
 
 
 def cut(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
     """The link to a neighbour broke: what came from there is uncertain until it is repaired."""
     broker, out = _turned(broker, neighbour, broken=True)
-    broker, more = reports.suspend(broker, neighbour, [c for c, k in broker.known.items() if k.came == neighbour])
+    behind = [c for c, k in broker.known.items() if k.came == neighbour]
+    broker, more = reports.suspend(broker, neighbour, behind, "-".join(link(broker.name, neighbour)))
     return broker, out + more
 
 
@@ -556,7 +563,7 @@ def _links(broker: Broker, source: Hashable, message: Links) -> tuple[Broker, Ou
 
 
 def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Broker, Out]:
-    return reports.suspend(broker, source, message.clients)
+    return reports.suspend(broker, source, message.clients, message.where)
 
 
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
@@ -564,7 +571,7 @@ def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, 
     left = broker.unconfirmed.get(str(source), frozenset())
     broker = changed(broker, unconfirmed=_without(broker.unconfirmed, source))
     broker, out = reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
-    for way in [way for way, times in broker.links.items() if times % 2 and broker.name in way]:
+    for way in [way for way in broker.broken if broker.name in way]:
         (other,) = set(way) - {broker.name}
         if other == source or other not in broker.neighbours:
             broker, more = _turned(broker, other, broken=False)

@@ -187,6 +187,9 @@ class Exchange:
 
     def subscribe(self, consumer: Hashable, at: str, *subscriptions: Subscription | Composite) -> None:
         """A consumer subscribes with its broker; it need not know who provides."""
+        for s in subscriptions:
+            for part in s.subscriptions if isinstance(s, Composite) else (s,):
+                self._check_name(consumer, part)
         self._client(consumer, at, Sub(subscriptions))
 
     def unsubscribe(self, consumer: Hashable, *names: Hashable) -> None:
@@ -343,6 +346,15 @@ class Exchange:
         self.counts.lost(self.now, broker, why, lost)
 
     # -- the network -----------------------------------------------------------------------------------------
+
+    def _check_name(self, consumer: Hashable, s: Subscription) -> None:
+        """Brokers know a subscription by its name: it has one meaning, and, where there are several, one way."""
+        for broker in self.brokers.values():
+            for client in broker.table.where.get(s.name, ()):
+                if client in (consumer, *broker.neighbours):
+                    continue
+                if self.overlay.cyclic or broker.table.of(client)[s.name] != s:
+                    raise UpdateError(f"{s.name!r} is a subscription of {client!r} already; give it a name of its own")
 
     def _client(self, client: Hashable, at: str, message: Any) -> None:
         if at not in self.brokers:

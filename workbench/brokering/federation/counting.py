@@ -2,7 +2,9 @@
 
 Latency is the time from what happened at its source until its consumer knew; hops are the links in between. What a
 delivery took is a message over each of them and the last one to the consumer, and the bytes of all these. A loss is
-attributed to the link or the broker where it happened; nothing is lost without a row here.
+attributed to the link or the broker where it happened; nothing is lost without a row here. So is what a home withholds
+while the way to somebody is broken (``undecided``): a pair that would change, if who is cut off still were as it was
+last, and a subscription whose third parties may be cut off.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from workbench.brokering.federation.messages import Envelope, size
+from workbench.brokering.federation.messages import Envelope, Notify, size
 
 
 class Delivery(NamedTuple):
@@ -67,7 +69,11 @@ class Counts:
     def lost(self, t: float, where: str, why: str, envelope: Envelope) -> None:
         """One message that ends here."""
         message = envelope.message
-        self.losses.append(Loss(t, where, why, type(message).__name__, getattr(message, "item", None)))
+        self.losses.append(Loss(t, where, why, type(message).__name__, getattr(message, "item", message)))
+
+    def withheld(self, t: float, where: str, subscription: Hashable) -> None:
+        """One pair that its home could not decide, because the way to who is concerned is broken."""
+        self.losses.append(Loss(t, where, "undecided", Notify.__name__, subscription))
 
     def delivered(self, t: float, envelope: Envelope, caused: float, carried: int) -> None:
         """One notification at its consumer; ``carried`` bytes passed each link on the way to its broker."""

@@ -32,21 +32,29 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
     out: Out = []
     everything = world.remembers or any(i.thirds for i in homes.values())
     undecided: set[Hashable] = set()
+    withheld: list[tuple[Hashable, str]] = []
     fresh = _publications(broker, [c for c in broker.fresh if c in broker.known])
     publications: list[Party] | None = None
+    hidden: list[tuple[Party, str]] = []
     for name, interest in homes.items():
         assert isinstance(name, Party)
         before = broker.matching.get(name, {})
         # Third parties that are cut off may be anywhere: nothing is decided until they are back.
-        if interest.thirds and (broker.is_cut_off or _misses_some(broker, interest.thirds)):
+        if interest.thirds and (where := _cut_off(broker, interest.thirds)):
             undecided.add(name)
+            withheld.append((name, where))
             continue
         whole = everything or name.client in broker.fresh or interest.name not in broker.matching
         if whole and publications is None:
             publications = _publications(broker, broker.publishing)
+            hidden = _hidden(broker)
         asked = (publications or []) if whole else fresh
         after = {p: g for p, g in before.items() if _stays(broker, p.client, whole)}  # type: ignore[attr-defined]
         after.update({p: reference.generation(p, t) for p in asked if reference.pair_matches(p, name, t)})
+        if whole:  # what would be told, if those who are cut off still are as they were
+            held = ((p, where) for p, where in hidden if reference.pair_matches(p, name, t) != (p in before))
+            withheld += [(name, where) for _, where in held]
+            withheld += [(name, "-".join(broker.broken[0])) for p in after if p.client not in broker.known]  # type: ignore[attr-defined]
         decided[name] = after
         resync = name.client in broker.resyncing or name in broker.undecided
         out += _told(broker, world, name, before, after, t, resync)
@@ -56,6 +64,7 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
         fresh={},
         news={},
         undecided=frozenset(undecided),
+        withheld=tuple(withheld),
         resyncing=frozenset(c for c in broker.resyncing if c in broker.arriving),
         false_forwards=false_forwards,
     )
@@ -65,22 +74,36 @@ def evaluated(broker: Broker, t: int) -> tuple[Broker, Out]:
 def _stays(broker: Broker, client: Hashable, whole: bool) -> bool:
     """Whether pairs with a client stay as they were: nothing is certain of it, or nothing is new."""
     known = broker.known.get(client)
-    return (known is not None and known.suspended) or not (whole or client in broker.fresh)
+    if known is None and broker.is_cut_off and client not in broker.fresh:
+        return True  # a pair came along with its consumer, and of the publication nobody can say anything here
+    return (known is not None and bool(known.suspended)) or not (whole or client in broker.fresh)
 
 
-def _misses_some(broker: Broker, followed: Iterable[str]) -> bool:
-    return any(k.suspended and _is_followed(broker, c, followed) for c, k in broker.known.items())
+def _cut_off(broker: Broker, followed: Iterable[str]) -> str:
+    """Where the way to third parties is broken; empty where they all are certain."""
+    if broker.is_cut_off:
+        return "-".join(broker.broken[0])
+    away = (k.suspended for c, k in broker.known.items() if k.suspended and _is_followed(broker, c, followed))
+    return next(away, "")
 
 
 def _publications(broker: Broker, clients: Iterable[Hashable]) -> list[Party]:
     """The publications of these clients, as far as they are certain."""
+    return [p for c in clients if not broker.known[c].suspended for p in _published(broker, c)]
+
+
+def _hidden(broker: Broker) -> list[tuple[Party, str]]:
+    """The publications that are not certain, as they were last, and where the way to each is broken."""
+    away = [(c, broker.known[c].suspended) for c in broker.publishing if broker.known[c].suspended]
+    return [(p, where) for c, where in away for p in _published(broker, c)]
+
+
+def _published(broker: Broker, client: Hashable) -> list[Party]:
     assert broker.world is not None
-    found = ((c, broker.known[c]) for c in clients)
+    state = broker.known[client].report.state
     return [
         Party(name, client)  # type: ignore[arg-type]
-        for client, known in found
-        if known.report.state is not None and not known.suspended
-        for name in known.report.state.instances
+        for name in (state.instances if state is not None else ())
         if broker.world.scenario.population(name).role == PUBLICATION
     ]
 

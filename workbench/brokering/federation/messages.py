@@ -94,6 +94,8 @@ class Forward:
     item: Item
     hops: int = field(default=1, compare=False, repr=False)
     """the links passed since its origin, this one counted"""
+    suspended: str = ""
+    """where the way to the client of a report is broken: it was like that last"""
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,10 @@ class Synced:
 
 @dataclass(frozen=True)
 class Suspended:
-    """The way to these clients is broken: nothing about them is certain until it is repaired."""
+    """The way to these clients is broken at a link or broker: nothing about them is certain until it is repaired."""
 
     clients: tuple[Hashable, ...]
+    where: str = ""
 
 
 @dataclass(frozen=True)

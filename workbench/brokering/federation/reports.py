@@ -29,7 +29,9 @@ from workbench.model.pubsub import PUBLICATION
 NOBODY: Layered[Hashable, Report] = Layered()
 
 
-def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) -> tuple[Broker, Out]:
+def received(
+    broker: Broker, source: Hashable, report: Report, hops: int = 0, suspended: str = ""
+) -> tuple[Broker, Out]:
     """A report from a neighbour, or from a local client."""
     client = report.client
     before = broker.known.get(client)
@@ -38,12 +40,12 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
         stale = before is None or before.report.number > report.number or before.came != source
         return (broker, []) if stale else retract(broker, [client])
     if before is not None and before.report.number >= report.number:
-        return _heard_again(broker, source, before, report, hops)
+        return _heard_again(broker, source, before, report, hops, suspended)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
     publishes = any(_is_publication(broker, name) for name in report.state.instances)
     broker = changed(
         broker,
-        known=broker.known.changed_by({client: Known(report, source, hops)}),
+        known=broker.known.changed_by({client: Known(report, source, hops, suspended)}),
         publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
         unconfirmed=waiting,
     )
@@ -51,7 +53,7 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
     out: Out = []
     told = dict(broker.told)
     offer = Offer(report)
-    again = before is not None and before.suspended
+    again = before is not None and bool(before.suspended)
     wanting = [n for n in sorted(broker.neighbours - {source}) if broker.table.of(n).accept(report, offer)]  # type: ignore[arg-type]
     for neighbour in sorted(broker.neighbours - {source}):  # type: ignore[arg-type]
         wants = neighbour in wanting
@@ -66,15 +68,18 @@ def received(broker: Broker, source: Hashable, report: Report, hops: int = 0) ->
 
 
 def _heard_again(
-    broker: Broker, source: Hashable, before: Known, report: Report, hops: int
+    broker: Broker, source: Hashable, before: Known, report: Report, hops: int, suspended: str
 ) -> tuple[Broker, Out]:
     """Nothing new: a neighbour confirms after a repair, or it came another way."""
     waiting = any(report.client in clients for clients in broker.unconfirmed.values())
     if (waiting or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
-        known = broker.known.changed_by({report.client: Known(report, source, hops)})
+        known = broker.known.changed_by({report.client: Known(report, source, hops, before.suspended and suspended)})
         fresh = {**broker.fresh, report.client: False}
         broker, fetch = _logged(changed(broker, unconfirmed=left, known=known, fresh=fresh), source, report)
+        if suspended:
+            broker, out = suspend(broker, source, [report.client], suspended)
+            return broker, fetch + out
         if not before.suspended:
             return broker, fetch
         broker, out = _resumed(broker, source, report)
@@ -109,7 +114,8 @@ def _tell(
 
 
 def _forwarded(broker: Broker, neighbour: str, report: Report) -> Envelope:
-    return Envelope(broker.name, neighbour, Forward(report, broker.known[report.client].hops + 1))
+    known = broker.known[report.client]
+    return Envelope(broker.name, neighbour, Forward(report, known.hops + 1, known.suspended))
 
 
 def retell(
@@ -126,7 +132,7 @@ def retell(
     followed = frozenset().union(*{s.thirds for s in added.values() if isinstance(s, Interest)})
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
-        if known.came == neighbour or known.suspended or not _speaks(broker, report, followed):
+        if known.came == neighbour or not _speaks(broker, report, followed):
             continue
         if last is not None and last.number == report.number and before.accept(report):
             continue
@@ -187,17 +193,17 @@ def retract(broker: Broker, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
     return changed(broker, known=known, publishing=publishing, told=told, fresh=fresh), out
 
 
-def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable]) -> tuple[Broker, Out]:
+def suspend(broker: Broker, source: Hashable, clients: Iterable[Hashable], where: str) -> tuple[Broker, Out]:
     """The way to these clients is broken behind a neighbour: decide nothing on them, and tell who was told of them."""
     cut = [c for c in clients if c in broker.known and broker.known[c].came == source and not broker.known[c].suspended]
     if not cut:
         return broker, []
-    known = broker.known.changed_by({c: changed(broker.known[c], suspended=True) for c in cut})
+    known = broker.known.changed_by({c: changed(broker.known[c], suspended=where) for c in cut})
     out = []
     for neighbour in sorted(broker.told):
         theirs = tuple(c for c in cut if c in broker.told[neighbour])
         if neighbour != source and theirs:
-            out.append(Envelope(broker.name, neighbour, Suspended(theirs)))
+            out.append(Envelope(broker.name, neighbour, Suspended(theirs, where)))
     return changed(broker, known=known), out
 
 

@@ -15,8 +15,10 @@ What is promised:
 2. With any delays: no pair is told twice without the opposite in between, reports of one client are taken in their
    order, and when all is quiet M is a single broker's.
 3. With failures: a consumer gets a subsequence of a single broker's history and what resynchronises it; after repair M
-   is a single broker's; every message lost is counted, with the link or broker where it was lost. What resynchronises
-   is one of these, and nothing else:
+   is a single broker's. Every loss is counted, with the link or broker where it happened: each message, and each pair
+   that a home could not decide because of a break (`counting`). So whatever a consumer misses has a row there since the
+   failure; but for what time alone, or somebody else, would have brought about at a broker that is dead, where nobody
+   is left to miss it. What resynchronises is one of these, and nothing else:
 
    a. what a single broker told of a pair at an earlier instant and was not told here then. It is told in that order,
       and leaves the pair as the single broker has it now: when something is repaired, or a home can decide again;
@@ -93,8 +95,9 @@ class Device:
 class Congestion:
     """How many notifications a broker takes in within a tick, and what becomes of the rest.
 
-    ``drop``: they are lost, and counted at the broker; ``wait``: they are taken in at the next tick. Messages that keep
-    the tables right are never held up.
+    ``drop``: they are lost, and counted at the broker; since our publications tell their state, the next report of the
+    same client that gets through makes it good. ``wait``: they are taken in at the next tick. Messages that keep the
+    tables right are never held up.
     """
 
     capacity: int
@@ -583,6 +586,8 @@ class Federation:
             if broker.fresh or broker.resyncing or everywhere:
                 self.brokers[name], out = homes.evaluated(broker, t)
                 self._send_all(out)
+                for subscription, where in self.brokers[name].withheld:
+                    self.counts.withheld(self.env.now, where, subscription)
 
     # -- devices -----------------------------------------------------------------------------------------------
 

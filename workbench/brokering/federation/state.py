@@ -53,8 +53,8 @@ class Known:
     came: Hashable
     hops: int = 0
     """the links it passed on its way here"""
-    suspended: bool = False
-    """whether the way to it is broken: it may have changed, so no pair of it is decided"""
+    suspended: str = ""
+    """the link or broker at which the way to it is broken: it may have changed, so no pair of it is decided"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ class Broker:
     """clients that are told next what they missed"""
     undecided: frozenset[Hashable] = frozenset()
     """subscriptions about which nothing was decided lately, because third parties may be cut off"""
+    withheld: tuple[tuple[Hashable, str], ...] = ()
+    """the pairs that could not be decided of late: the subscription of each, and where the way is broken"""
     links: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """what is heard of links: how often each broke and was repaired; while that is odd, it is broken"""
     unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
@@ -115,7 +117,12 @@ class Broker:
     @property
     def is_cut_off(self) -> bool:
         """Whether a link of the overlay is broken, so that there may be clients that nobody here has heard of."""
-        return any(times % 2 for times in self.links.values())
+        return bool(self.broken)
+
+    @property
+    def broken(self) -> list[tuple[str, str]]:
+        """The links that are broken, as far as is heard here."""
+        return [way for way, times in self.links.items() if times % 2]
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.table}"

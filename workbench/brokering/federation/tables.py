@@ -16,10 +16,14 @@ Departure, the slips of the paper:
 * Equation 3 is *forward(B1, ν1)* with a destination, IV.D declares *forward(ν)*; *notify* has both forms too. In our
   messages the destination stands on the envelope.
 * VI names the clients of B2 K2 and K3 and then κ2 and κ3.
+* IV.D names two interfaces of a broker, pub and sub; unsub comes with VI and VIII. It has brokers forward to those "who
+  have clients subscribed"; of n brokers the next one may have none, and only lead there (VII).
+* In VII σ1 is κ2's and κ1 publishes; until then σ1 was κ1's, and κ2 the provider.
 * VII says that unsubscriptions are *added* to the table (text to equations 6 and 7); equation 7 removes.
-* Equations 8 and 9 bind η twice ("∀ η ∈ N" and inside the set), write N \\ κ_i for N \\ {κ_i}, and call the
-  unsubscriptions M_ν although they hold no notification. A client is not in N_B, so "except the source" says
-  nothing for a client's request; it matters where a *tableUpdate* is passed on, and the source is a neighbour.
+* Equations 8 and 9 bind η twice ("∀ η ∈ N" and inside the set), write N \\ κ_i for N \\ {κ_i}, give pairs that the
+  text writes as sets {σ_j, η}, and call the unsubscriptions M_ν although they hold no notification. A client is not in
+  N_B, so "except the source" says nothing for a client's request; it matters where a *tableUpdate* is passed on, and
+  the source is a neighbour.
 * Equations 6 and 7 are written for a client's request only; for a tableUpdate the same hold with the neighbour as
   destination (VI says so in words).
 * VII publishes ν, and then ν1 matches; one notification is meant.
