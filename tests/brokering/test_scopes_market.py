@@ -199,6 +199,23 @@ def test_top_down_and_bottom_up_over_time() -> None:
     assert bottom == [("X", 1, 5), ("Y", 1, 5), ("U", 5, 30), ("V", 25, None)]
 
 
+def test_who_loses_a_notification_to_somebody_else_may_get_it_back() -> None:
+    rows = [("offer", "U", 1, 30, "unmatch"), ("offer", "X", 5, 10, "unmatch")]
+    got = told(GROUP.with_scope("A", traverse=TOP_DOWN), timelines_frame(rows, Clock()))
+    assert got == [("U", 1, 5), ("X", 5, 10), ("U", 10, 30)]
+
+
+def test_a_subscription_that_is_removed_hears_nothing_any_more() -> None:
+    """[tau + d, pi + d) of whoever is still there."""
+    rows = [("a@+S", "X", 1, 5, "subscription_removed"), ("a@+S", "Y", 1, 5, "unmatch"), ("a@+S", "U", 1, 5, "unmatch")]
+    got = transmitted(
+        timelines_frame(rows, Clock()), GROUP.with_scope("S", publishing=Delayed(3)), removed=lambda name: {"Y": [7], "U": [4]}.get(name, [])
+    )
+    assert [(r.subscription, r.tau, r.pi, r.ended) for r in got.itertuples()] == [
+        ("X", 4, 5, "subscription_removed"), ("Y", 4, 7, "subscription_removed"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("policy", [OneOf(seed=3), OneOf(seed=4), ByKey("share")])
 def test_one_of_n_serves_one_at_a_time_for_the_whole_of_its_match(policy: OneOf) -> None:
     got = told(GROUP.with_scope("A", delivery=policy).with_scope("S", delivery=policy))
@@ -238,7 +255,7 @@ def test_policies_over_timelines_choose_whom_the_definition_chooses(data: st.Dat
             dict,
             traverse=st.sampled_from(["broadcast", TOP_DOWN, BOTTOM_UP]),
             delivery=st.sampled_from([Scope().delivery, OneOf(1), ByKey("n")]),
-            publishing=st.sampled_from([Scope().publishing, Delayed(2)]),
+            publishing=st.sampled_from([Scope().publishing, Delayed(2), Until(((2, 3), (5, 9)))]),
         )
         made = made.with_scope(name, **data.draw(policies))
     rows = [

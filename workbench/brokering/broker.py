@@ -39,6 +39,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -46,6 +47,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.brokering.messages import Content, Message, Messages
+from workbench.brokering.stages import LiveStage
 from workbench.engines.explain import Explanation, explain
 from workbench.engines.field import Field
 from workbench.engines.field_kernels import CLOSER, step
@@ -65,6 +67,7 @@ from workbench.tables import COORDINATES, NOTIFICATIONS
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 """slots of the field, x and y"""
+EMPTY: Mapping[tuple[str, Pair], Content] = MappingProxyType({})
 Said = tuple[int, list[Pair], list[Pair]]
 """an instant, and the pairs that are told to leave M and to join it"""
 
@@ -133,6 +136,9 @@ class Broker:
         self._written: list[tuple[dict[Any, Any], Any, Any]] = []
         """and what it staged, with what stood there"""
         self._within = False
+        self._onward: LiveStage | None = None
+        self._gone: list[Party] = []
+        """the publications and subscriptions that ended at the instant at hand"""
         self._contents: dict[Party, Content] = {}
         """publications as messages carried them, until they change"""
         self._unread: WeakSet[Messages] = WeakSet()
@@ -237,7 +243,7 @@ class Broker:
             elif self.clock.unit is None and np.asarray(t).dtype.kind == "i":
                 at = np.require(t, np.int64, ["C", "W"])
             else:
-                at = np.array([self._ticks(instant) for instant in t], np.int64)
+                at = np.array([self.ticks(instant) for instant in t], np.int64)
             slots = field.slots_of(table, ids)
         except (TypeError, ValueError):
             return None
@@ -306,7 +312,7 @@ class Broker:
             return []
         if not field.walks(slot, x, y):
             return None
-        instant = self._ticks(t)
+        instant = self.ticks(t)
         told: list[Message] = []
         if instant != self._open:
             self._check_order(instant)
@@ -365,7 +371,7 @@ class Broker:
 
     def advance(self, t: Any) -> list[Message]:
         """Let time pass up to and including t: closes the open instant, and sends what time alone brings about."""
-        until = self._ticks(t)
+        until = self.ticks(t)
         if self._closed is not None and until < self._closed:
             raise UpdateError(f"time goes back: {t} is before {self.clock.shown(self._closed)}")
         if self._open is not None and until < self._open:
@@ -387,6 +393,14 @@ class Broker:
         matched = self._live.would_match(now, change, Party(found.name, change.client))
         return [self._content(p, now) for p in sorted(matched, key=repr)]
 
+    def through(self, stage: LiveStage) -> None:
+        """Let a stage say from now on who is told of a transition, and when."""
+        self._unmove()
+        if self._live.field is not None:
+            self._live.leave_field()
+        stage.standing(list(self._live.matching), self._closed or 0)
+        self._onward = stage
+
     # -- what can be seen --------------------------------------------------------------------------------
 
     @property
@@ -395,9 +409,20 @@ class Broker:
         return None if self._closed is None else self.clock.shown(self._closed)
 
     @property
+    def following(self) -> Any:
+        """The instant of an operation without a time: the next one."""
+        return self.clock.shown(self._following)
+
+    @property
+    def _following(self) -> int:
+        latest = [i for i in (self._closed, self._open) if i is not None]
+        return max(latest) + 1 if latest else 1
+
+    @property
     def matches(self) -> set[tuple[Any, Any]]:
-        """M now: the pairs (publication, subscription) by name."""
-        return {(self._name(p), self._name(s)) for p, s in self._live.matching}
+        """M now: the pairs (publication, subscription) by name; after a stage those that were told of."""
+        pairs = self._live.matching if self._onward is None else self._onward.matches
+        return {(self.named(p), self.named(s)) for p, s in pairs}
 
     @property
     def notifications(self) -> pd.DataFrame:
@@ -408,7 +433,7 @@ class Broker:
 
     def explain(self, publication: Any, subscription: Any, at: Any = None) -> Explanation:
         """Why the two match or do not, now or at an earlier instant."""
-        t = (self._closed or 0) if at is None else self._ticks(at)
+        t = (self._closed or 0) if at is None else self.ticks(at)
         if not self._remembers and t != (self._closed or 0):
             raise UpdateError(f"at={at}: this broker was made with remember=False, and knows only what is now")
         pair = (
@@ -439,8 +464,12 @@ class Broker:
         try:
             yield
             self._live.commit()
+            if self._onward is not None:
+                self._onward.commit()
         except BaseException:
             self._live.take_back()
+            if self._onward is not None:
+                self._onward.take_back()
             self._contents.clear()
             for party, end in self._ended.items():
                 self._lives_until(party, end)
@@ -460,10 +489,9 @@ class Broker:
         """Open the instant of an operation, closing what lies before."""
         with self.whole():
             if t is None:
-                latest = [i for i in (self._closed, self._open) if i is not None]
-                instant = max(latest) + 1 if latest else 1
+                instant = self._following
             else:
-                instant = self._ticks(t)
+                instant = self.ticks(t)
                 self._check_order(instant)
             messages = self._close_until(instant - 1) if self._open != instant else []
             self._open = instant
@@ -504,7 +532,9 @@ class Broker:
         """Close every instant up to ``until`` at which something can change, in order."""
         messages: list[Message] = []
         while True:
-            coming = [i for i in (self._open, self._next_end, self._live.next_timer) if i is not None and i <= until]
+            waiting = None if self._onward is None else self._onward.next
+            instants = (self._open, self._next_end, self._live.next_timer, waiting)
+            coming = [i for i in instants if i is not None and i <= until]
             if not coming:
                 break
             t = min(coming)
@@ -522,6 +552,7 @@ class Broker:
         if self._open == t:
             moved = self._pending()
             self._open, self._staged, self._moved, self._together = None, {}, {}, None
+        self._gone = [Party(n, c.client) for c in changes.values() for n in c.end if n not in c.begin]
         for change in changes.values():
             for name in change.end:
                 self._lives_until(Party(name, change.client), None)
@@ -539,6 +570,7 @@ class Broker:
         for party in over:
             self._forget(party.client)
         if over:
+            self._gone += over
             touched |= self._live.apply(t, [Change(party.client, end=(party.population,)) for party in over])
         return touched
 
@@ -577,6 +609,9 @@ class Broker:
 
     def _tell(self, t: int, step: Step) -> list[Message]:
         """The difference of M at t to M before."""
+        if self._onward is not None:
+            said = self._onward.tell(t, step.left, step.come, self._gone, lambda p: self._content(p, t))
+            return self._say(t, said.left, said.come, said.contents)
         told = [
             (p, s)
             for p, s in step.left
@@ -584,32 +619,38 @@ class Broker:
         ]
         return self._say(t, told, step.come)
 
-    def _say(self, t: int, left: list[Pair], come: list[Pair]) -> list[Message]:
+    def _say(
+        self, t: int, left: list[Pair], come: list[Pair], contents: Mapping[tuple[str, Pair], Content] = EMPTY
+    ) -> list[Message]:
         """The messages of an instant, by the pairs that are told of."""
         if not left and not come:
             return []
         self._log.append((t, left, come))
-        return self._messages(t, left, come)
+        return self._messages(t, left, come, contents)
 
-    def _messages(self, t: int, left: list[Pair], come: list[Pair]) -> list[Message]:
+    def _messages(
+        self, t: int, left: list[Pair], come: list[Pair], given: Mapping[tuple[str, Pair], Content] = EMPTY
+    ) -> list[Message]:
+        """The messages of an instant; what they say is given, or what publications are."""
         at, messages = self.clock.shown(t), []
         for kind, pairs in (("unmatch", left), ("match", come)):
             if len(pairs) == 1:
                 ((p, s),) = pairs
-                messages.append(Message(at, kind, self._name(s), (self._content(p, t),)))
+                content = given.get((kind, (p, s))) or self._content(p, t)
+                messages.append(Message(at, kind, self.named(s), (content,)))
                 continue
             by_subscription: dict[Party, list[Party]] = {}
             for publication, subscription in pairs:
                 by_subscription.setdefault(subscription, []).append(publication)
             for subscription in sorted(by_subscription, key=_order):
                 publications = sorted(by_subscription[subscription], key=_order)
-                contents = tuple(self._content(p, t) for p in publications)
-                messages.append(Message(at, kind, self._name(subscription), contents))
+                contents = tuple(given.get((kind, (p, subscription))) or self._content(p, t) for p in publications)
+                messages.append(Message(at, kind, self.named(subscription), contents))
         return messages
 
     def _rows(self, t: int, kind: str, pairs: list[Pair]) -> list[tuple[Any, str, Any, Any]]:
         """What is told of an instant as rows of the table of notifications."""
-        rows = [(self.clock.shown(t), kind, self._name(p), self._name(s)) for p, s in pairs]
+        rows = [(self.clock.shown(t), kind, self.named(p), self.named(s)) for p, s in pairs]
         return sorted(rows, key=lambda row: (str(type(row[2])), row[2], str(type(row[3])), row[3]))
 
     def _content(self, publication: Party, t: int) -> Content:
@@ -621,11 +662,11 @@ class Broker:
             state = self._history.state(publication.client, at)
             instance = state.instances.get(publication.population) if state else None
             if state is not None and instance is not None:
-                made = Content(self._name(publication), instance.regions, state.values)
+                made = Content(self.named(publication), instance.regions, state.values)
                 if at == t:
                     self._contents[publication] = made
                 return made
-        return Content(self._name(publication), {}, {})
+        return Content(self.named(publication), {}, {})
 
     # -- names and checks ----------------------------------------------------------------------------------
 
@@ -633,10 +674,12 @@ class Broker:
     def _history(self) -> Versions:
         return self._live.history
 
-    def _name(self, party: Party) -> Any:
+    def named(self, party: Party) -> Any:
+        """How a publication or subscription is called."""
         return self._names[party.population](party)
 
-    def _ticks(self, t: Any) -> int:
+    def ticks(self, t: Any) -> int:
+        """An instant as a whole number of ticks."""
         try:
             return self.clock.ticks(t)
         except DataError as error:
@@ -650,7 +693,7 @@ class Broker:
 
     def _party(self, populations: Sequence[Population], name: Any) -> Party:
         known = {
-            self._name(party): party for p in populations for party in self._history.ever(p.name, self._closed or 0)
+            self.named(party): party for p in populations for party in self._history.ever(p.name, self._closed or 0)
         }
         if name not in known:
             raise UpdateError(f"there is no {populations[0].role} {name!r}; {did_you_mean(str(name), map(str, known))}")

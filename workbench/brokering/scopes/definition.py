@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 
-from workbench.brokering.scopes.graph import ScopeGraph
+from workbench.brokering.scopes.graph import Scope, ScopeGraph
 from workbench.brokering.scopes.interfaces import Content, Interface
 from workbench.brokering.scopes.policies import BOTTOM_UP, TOP_DOWN
 
@@ -192,7 +192,7 @@ def arrivals(
 
 
 def selected(
-    graph: ScopeGraph, found: Iterable[Arrival], key: Any, serving: Iterable[Arrival] = ()
+    scopes: Mapping[str, Scope], found: Iterable[Arrival], key: Any, serving: Iterable[Arrival] = ()
 ) -> list[Arrival]:
     """What the traverse and delivery policies leave of what could be received (3.5).
 
@@ -200,33 +200,33 @@ def selected(
     of several, those that are being served go on.
     """
     listed = list(found)
-    if not any(scope.chooses for scope in graph.scopes.values()):
+    if not any(scope.chooses for scope in scopes.values()):
         return listed
     kept: list[Arrival] = []
     for way in dict.fromkeys(arrival.way for arrival in listed):
         here = [arrival for arrival in listed if arrival.way == way]
         going_on = frozenset(arrival.path.consumer for arrival in serving if arrival.way == way)
-        kept += _down(graph, way[0][-1], here, 0, key, going_on)
+        kept += _down(scopes, way[0][-1], here, 0, key, going_on)
     return kept
 
 
 def _down(
-    graph: ScopeGraph, scope: str, here: list[Arrival], depth: int, key: Any, serving: frozenset[str]
+    scopes: Mapping[str, Scope], scope: str, here: list[Arrival], depth: int, key: Any, serving: frozenset[str]
 ) -> list[Arrival]:
     """What is received below a scope that stands at that depth of the ways down, and by the scope itself."""
-    if scope not in graph.scopes:
+    if scope not in scopes:
         return here
     itself = [arrival for arrival in here if arrival.path.consumer == scope]
     by_member: dict[str, list[Arrival]] = {}
     for arrival in here:
         if arrival.path.consumer != scope:
             by_member.setdefault(arrival.path.down[depth + 1], []).append(arrival)
-    policy = graph.scopes[scope]
-    direct = {m: found for m, found in by_member.items() if m not in graph.scopes}
+    policy = scopes[scope]
+    direct = {m: found for m, found in by_member.items() if m not in scopes}
     asked = {
-        member: _down(graph, member, found, depth + 1, key, serving)
+        member: _down(scopes, member, found, depth + 1, key, serving)
         for member, found in by_member.items()
-        if member in graph.scopes
+        if member in scopes
     }
     below = {m: found for m, found in asked.items() if found}
     if policy.traverse == TOP_DOWN:
@@ -241,7 +241,7 @@ def _down(
     if policy.delivery.lasting:
         served = [m for m in members if any(a.path.consumer in serving for a in eligible[m])]
         members = served or members
-    chosen = policy.delivery.choose(members, (scope, key), eligible[members[0]][0].content)
+    chosen = policy.delivery.choose(members, (scope, str(key)), eligible[members[0]][0].content)
     return itself + [arrival for member in chosen for arrival in eligible[member]]
 
 
@@ -249,7 +249,7 @@ def deliveries(
     graph: ScopeGraph, notification: Notification, subscriptions: Mapping[str, Interface]
 ) -> frozenset[Delivery]:
     """Who receives a notification: once for each distinct representation and session, as early as any way brings it."""
-    kept = selected(graph, arrivals(graph, notification, subscriptions), notification.id)
+    kept = selected(graph.scopes, arrivals(graph, notification, subscriptions), notification.id)
     earliest: dict[tuple[str, Any, Context], int] = {}
     for arrival in kept:
         outcome = (arrival.path.consumer, tuple(sorted(arrival.content.items())), arrival.session)

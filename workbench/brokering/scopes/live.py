@@ -5,7 +5,8 @@ brings the broker from what it holds to what it should hold: the rows, the deriv
 mappings and session tags make of them, and the hidden rows that say where they come to be. `ScopedBroker.change` puts
 another graph in force the same way: who joined hears of what matches already, who left of its end, and the
 administration messages are counted. Interfaces are evaluated when a row is written, so a graph may bring any.
-Transmission policies are a stage after the broker (`transmission`) and are refused by name.
+Transmission policies stand between the broker and those whom it tells (`transmitter`): what is told is what a replay of
+the same updates tells.
 
 `EventService` is the paper's own setting, notifications and processing functions. ``publish`` is called the same way
 everywhere; what a consumer publishes while it reacts is put into its session by the service, not by the consumer.
@@ -16,7 +17,7 @@ publishes is an event of the scope as a whole (2.2).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -36,7 +37,10 @@ from workbench.brokering.scopes.scoped import (
     subscription_cells,
     with_hidden_regions,
 )
+from workbench.brokering.scopes.sending import FOREVER
+from workbench.brokering.scopes.transmitter import Transmitter
 from workbench.errors import ScenarioError, UpdateError
+from workbench.model.columns import is_null
 from workbench.model.pubsub import PUBLICATION
 from workbench.model.scenario import Scenario
 
@@ -72,10 +76,10 @@ class ScopedBroker:
     """
 
     def __init__(self, scenario: Scenario, graph: ScopeGraph) -> None:
-        _refuse(graph)
         single = [population.name for population in scenario.populations if population.single]
         if single:
             raise ScenarioError(f"{single[0]!r} is single and cannot change its scopes; give it rows=")
+        self.scenario = scenario
         self.graph = graph
         self.messages = {"memberships": 0, "components": 0, "roots": 0}
         self._populations = {population.name: population for population in scenario.populations}
@@ -85,6 +89,8 @@ class ScopedBroker:
         self._rows: dict[Key, Row] = {}
         self._held: dict[Key, dict[Any, tuple[Cells, Cells]]] = {}
         """what the broker holds of each row: by name the cells, and those of the hidden row"""
+        self._transmitter: Transmitter | None = None
+        self._follow(graph)
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -107,7 +113,8 @@ class ScopedBroker:
     def update(self, population: str, id: Any, *, t: Any = None, **cells: Any) -> list[Message]:
         """Change cells of a row, and of all that is derived from it."""
         row = self._known(population, id)
-        return self._put({(population, id): row._replace(cells={**row.cells, **cells})}, self.graph, t)
+        said = {name: value for name, value in cells.items() if not is_null(value)}
+        return self._put({(population, id): row._replace(cells={**row.cells, **said})}, self.graph, t)
 
     def remove(self, population: str, id: Any, *, t: Any = None) -> list[Message]:
         """Remove a publication or subscription, and all that is derived from it."""
@@ -116,7 +123,7 @@ class ScopedBroker:
 
     def change(self, graph: ScopeGraph, t: Any = None) -> list[Message]:
         """Put another graph in force; everybody hears of the transitions that this brings about."""
-        _refuse(graph)
+        self._follow(graph)
         told = self._put(dict(self._rows), graph, t)
         for name, count in administration(self.graph, graph).items():
             self.messages[name] += count
@@ -128,9 +135,9 @@ class ScopedBroker:
     def _put(self, rows: dict[Key, Row | None], graph: ScopeGraph, t: Any) -> list[Message]:
         """Let the broker hold what these rows and the graph say, all at one instant, or leave it as it is."""
         held = {key: {} if row is None else self._shown(key, row, graph) for key, row in rows.items()}
-        clock, latest = self.broker.clock, self.broker.now
-        at = t if t is not None else clock.shown(1 if latest is None else clock.ticks(latest) + 1)
+        at = t if t is not None else self.broker.following
         with self.broker.whole():
+            self._announce(rows, graph, at)
             told = [message for key in held for message in self._bring(key[0], self._held.get(key, {}), held[key], at)]
             if t is None:
                 told += self.broker.advance(at)
@@ -142,6 +149,25 @@ class ScopedBroker:
             else:
                 self._rows[key], self._held[key] = row, held[key]
         return told
+
+    def _follow(self, graph: ScopeGraph) -> None:
+        """From the first graph with transmission policies on, these say who is told, and when."""
+        if self._transmitter is not None or not any(scope.waits or scope.chooses for scope in graph.scopes.values()):
+            return
+        self._transmitter = Transmitter(self.scenario, self.graph, self.broker.named)
+        for (population, id), row in self._rows.items():
+            self._transmitter.wrote(population, id, row, -FOREVER)
+        self.broker.through(self._transmitter)
+
+    def _announce(self, rows: Mapping[Key, Row | None], graph: ScopeGraph, at: Any) -> None:
+        """Say what rows and which graph there will be, before anything is told of them."""
+        if self._transmitter is not None:
+            t = self.broker.ticks(at)
+            for (population, id), row in rows.items():
+                if row is not None and row is not self._rows.get((population, id)):
+                    self._transmitter.wrote(population, id, row, t)
+            if graph is not self.graph:
+                self._transmitter.governed(graph, t)
 
     def _bring(self, population: str, before: Any, after: Any, t: Any) -> Iterable[Message]:
         """The messages on the way from what the broker holds of a row to what it should hold."""
@@ -178,12 +204,6 @@ class ScopedBroker:
         if (population, id) not in self._rows:
             raise UpdateError(f"there is no {population}/{id}")
         return self._rows[population, id]
-
-
-def _refuse(graph: ScopeGraph) -> None:
-    policies = [name for name, scope in sorted(graph.scopes.items()) if scope.waits or scope.chooses]
-    if policies:
-        raise UpdateError(f"scope {policies[0]!r} has a transmission policy, which is a stage after the broker")
 
 
 Reaction = Callable[[Content, "Callable[[Content], None]"], None]

@@ -152,6 +152,8 @@ class ByKey(Everybody):
 
     def choose(self, members: Sequence[str], key: Any, content: Content) -> Sequence[str]:
         value = content.get(self.dimension)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # a column with gaps holds whole numbers as 3.0
         return [max(members, key=lambda member: drawn(self.seed, value, member))] if members else []
 
     def __repr__(self) -> str:

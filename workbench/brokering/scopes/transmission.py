@@ -3,30 +3,30 @@
 The engine says who could receive what and when; policies say who does, and when.
 
 * publishing: what leaves a scope waits for its policy. A publication ``q1@+Prof`` that waits for Prof matched in
-  [tau, pi) and is told of in [release(tau), release(pi)); where nothing is left of the time it vanishes.
+  [tau, pi) and is told of in [release(tau), release(pi)); where nothing is left of the time it vanishes. An event lives
+  one instant, where it is released as where it is published.
 * traverse and delivery: between two changes of who could receive a publication, the policies of the scopes on its ways
   are asked (`definition.selected`). Who is being served stays served as long as he could receive, so that a choice
   lasts for the whole of a match, and its end goes to whom its beginning went.
 
-`scoped` hands this stage on with the scenario, and `replay` applies it, on every engine.
-
-What arrives in several ways is told once: of the same match the earliest way counts, and matches that differ and
-overlap are one. The names of the result say the mappings and the session, and no longer what was waited for.
+`scoped` hands this stage on with the scenario, and `replay` applies it instant by instant (`sending`), on every engine.
+The names of the result say the mappings and the session, and no longer what was waited for.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 import pandas as pd
 
-from workbench.brokering.scopes.definition import Arrival, Notification, carry, paths, selected
-from workbench.brokering.scopes.faces import Face, Graphs, contents, face_of
+from workbench.brokering.scopes.definition import Notification
+from workbench.brokering.scopes.faces import Graphs, contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
-from workbench.brokering.scopes.routes import waits_of
+from workbench.brokering.scopes.sending import FOREVER, Asked, Choice, Line, Sent, begun, step
 from workbench.errors import ScenarioError
 from workbench.model.clock import Clock
 from workbench.model.columns import is_null
@@ -34,23 +34,13 @@ from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
 from workbench.tables import timelines_frame
 
-FOREVER = 2**62
 Published = Callable[[str, int], Notification]
 """What was published under a name, as it was at an instant."""
+Row = tuple[Any, Any, int, int | None, str | None]
 
 
-class Line(NamedTuple):
-    """A timeline in ticks, by the publication and the face that it shows."""
-
-    publication: Any
-    base: str
-    face: Face
-    subscription: Any
-    tau: int
-    pi: int
-    ended: str | None
-    match: tuple[int, int]
-    """the time that the engine gave it, which tells one match from another"""
+def _nobody(subscription: Any) -> Sequence[int]:
+    return ()
 
 
 def transmitted(
@@ -61,11 +51,14 @@ def transmitted(
     until: Any = None,
     published: Published | None = None,
     consumer: Callable[[Any], str] = str,
+    transient: Callable[[Any], bool] = lambda publication: False,
+    removed: Callable[[Any], Sequence[int]] = _nobody,
 ) -> pd.DataFrame:
     """Timelines after the policies of a graph.
 
     ``published`` tells what a publication says, which traverse and delivery policies ask for (see `published_in`);
-    ``consumer`` tells the component of a subscription by its name.
+    ``consumer`` tells the component of a subscription by its name, ``removed`` when it was removed (in ticks), and
+    ``transient`` which publications are events.
 
     >>> from workbench.brokering.scopes.graph import graph
     >>> from workbench.brokering.scopes.policies import Delayed
@@ -78,16 +71,18 @@ def transmitted(
     """
     clock = clock or Clock()
     graphs = _by_instant(graph, clock)
-    last = FOREVER if until is None else clock.ticks(until)
-    lines = [released for line in _lines(timelines, clock) if (released := _released(line, graphs, last)) is not None]
-    if any(scope.chooses for _, g in graphs for scope in g.scopes.values()):
-        if published is None:
-            raise ScenarioError("traverse and delivery policies ask what is published; give published=")
-        lines = [kept for base in _grouped(lines).values() for kept in _served(base, graphs, published, consumer)]
-    rows = [
-        (line.publication, line.subscription, line.tau, None if line.pi >= FOREVER else line.pi, line.ended)
-        for line in _once(lines)
-    ]
+    last = FOREVER - 1 if until is None else clock.ticks(until)
+    choosing = any(scope.chooses for _, g in graphs for scope in g.scopes.values())
+    if choosing and published is None:
+        raise ScenarioError("traverse and delivery policies ask what is published; give published=")
+    groups: dict[Any, list[Line]] = {}
+    for base, line in _lines(timelines, graphs, clock, transient, removed):
+        groups.setdefault(base if choosing else line.pair, []).append(line)
+    choice = Choice(lambda t: _at(graphs, t), published, consumer) if choosing and published is not None else None
+    changes = [t for t, _ in graphs if choosing]
+    rows: list[Row] = []
+    for key, lines in groups.items():
+        rows += _told(lines, None if choice is None else choice.of(key, key), changes, last)
     return timelines_frame(rows, clock)
 
 
@@ -112,26 +107,74 @@ class Transmission:
         last = None if until is None else clock.shown(until)
         consumer = components_in(self.given.subscriptions, tables)
         published = published_in(self.given, tables)
-        return transmitted(timelines, self.graphs, clock=clock, until=last, published=published, consumer=consumer)
+        events = {p.name for p in self.given.publications if p.transient}
+        return transmitted(
+            timelines, self.graphs, clock=clock, until=last, published=published, consumer=consumer,
+            transient=lambda name: _named(self.given.publications, name)[0].name in events,
+            removed=removals_in(self.given.subscriptions, tables, clock),
+        )  # fmt: skip
 
 
 def published_in(scenario: Scenario, tables: Mapping[str, pd.DataFrame]) -> Published:
-    """What publications say, by name and as of an instant."""
+    """What publications say, by name and as of an instant; one that is removed, what it said last."""
     rows = {
         population.name: {str(id): found for id, found in _rows(population, tables).groupby("id", sort=False)}
         for population in scenario.publications
     }
 
-    def notification(name: str, t: int) -> Notification:
+    @cache
+    def versions(name: str) -> tuple[list[int], list[Notification]]:
         population, id = _named(scenario.publications, name)
+        listed = rows[population.name][id].to_dict("records")
+        instants: list[int] = []
+        made: list[Notification] = []
         cells: dict[str, Any] = {}
-        for row in rows[population.name][id].to_dict("records"):
-            if is_null(row["t"]) or row["t"] <= t:
-                cells |= {k: v for k, v in row.items() if k not in ("t", "op") and not is_null(v)}
-        context = frozenset(str(cells.pop("context", "")).split())
-        return Notification(name, str(cells.pop("component", id)), contents(population, cells), context)
+        gone = False
+        for row in sorted(listed, key=lambda row: -FOREVER if is_null(row["t"]) else row["t"]):
+            instants.append(-FOREVER if is_null(row["t"]) else int(row["t"]))
+            cells = {} if gone else dict(cells)
+            gone = row["op"] == "remove"
+            cells |= {k: v for k, v in row.items() if k not in ("t", "op") and not is_null(v)}
+            said = {k: v for k, v in cells.items() if k not in ("component", "context")}
+            context = frozenset(str(cells.get("context", "")).split())
+            made.append(Notification(name, str(cells.get("component", id)), contents(population, said), context))
+        return instants, made
+
+    def notification(name: str, t: int) -> Notification:
+        instants, made = versions(name)
+        return made[max(0, bisect_right(instants, t) - 1)]
 
     return notification
+
+
+def removals_in(
+    populations: Sequence[Population], tables: Mapping[str, pd.DataFrame], clock: Clock
+) -> Callable[[Any], Sequence[int]]:
+    """When clients were removed, in ticks, by their name: by a row that says so, or at the end of a lifetime."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for p in populations:
+        frame = _rows(p, tables)
+        stay = None if p.stay is None else p.stay.in_ticks(clock.tick)
+        if stay is None and not (frame["op"] == "remove").any():
+            continue
+        until: dict[str, int] = {}
+        for id, t, op in frame[["id", "t", "op"]].sort_values("t", na_position="first").itertuples(index=False):
+            ends = found.setdefault((p.name, str(id)), [])
+            end = until.pop(str(id), FOREVER)
+            if op == "remove":
+                ends.append(min(end, int(t)))
+            else:
+                ends += [end] if not is_null(t) and end < t else []
+                if stay is not None and not is_null(t):
+                    until[str(id)] = int(t) + stay
+        for id, end in until.items():
+            found[p.name, id].append(end)
+
+    def removals(name: Any) -> Sequence[int]:
+        population, id = _named(populations, name)
+        return found.get((population.name, id), ())
+
+    return removals
 
 
 def components_in(populations: Sequence[Population], tables: Mapping[str, pd.DataFrame]) -> Callable[[Any], str]:
@@ -177,110 +220,40 @@ def _at(graphs: list[tuple[int, ScopeGraph]], t: int) -> ScopeGraph:
     return [g for begin, g in graphs if begin <= t][-1]
 
 
-def _lines(timelines: pd.DataFrame, clock: Clock) -> Iterable[Line]:
+def _lines(
+    timelines: pd.DataFrame,
+    graphs: list[tuple[int, ScopeGraph]],
+    clock: Clock,
+    transient: Callable[[Any], bool],
+    removed: Callable[[Any], Sequence[int]],
+) -> Iterable[tuple[str, Line]]:
+    """The lines that are released some time, each with its publication's name."""
     names = {str(name): name for name in timelines["publication"]}
     for row in timelines.itertuples():
         base, face = face_of(row.publication)
-        pi = FOREVER if pd.isna(row.pi) else clock.ticks(row.pi)
-        shown = face._replace(waits=()).of(names.get(base, base))
-        tau = clock.ticks(row.tau)
-        yield Line(shown, base, face, row.subscription, tau, pi, row.ended, (tau, pi))
-
-
-def _released(line: Line, graphs: list[tuple[int, ScopeGraph]], last: int) -> Line | None:
-    """The time after the publishing policies that it waits for; None where nothing is left of it."""
-    tau: int | None = line.tau
-    pi: int | None = line.pi
-    policies = _at(graphs, line.tau).scopes
-    for scope in line.face.waits:
-        tau = None if tau is None else policies[scope].publishing.release(tau)
-        pi = pi if pi is None or pi >= FOREVER else policies[scope].publishing.release(pi)
-    pi = FOREVER if pi is None or pi > last else pi
-    if tau is None or tau >= pi or tau > last:
-        return None
-    return line._replace(tau=tau, pi=pi, ended=None if pi >= FOREVER else line.ended)
-
-
-def _grouped(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(line.base, []).append(line)
-    return found
-
-
-def _served(
-    lines: list[Line],
-    graphs: list[tuple[int, ScopeGraph]],
-    published: Published,
-    consumer: Callable[[Any], str],
-) -> list[Line]:
-    """The parts of one publication's timelines during which policies let them through."""
-    cuts = sorted({end for line in lines for end in (line.tau, line.pi)} | {t for t, _ in graphs})
-    kept: list[Line] = []
-    serving: list[Arrival] = []
-    for start, end in pairwise(cuts):
-        active = [line for line in lines if line.tau <= start < line.pi]
-        if not active:
-            serving = []
+        shown, tau = face._replace(waits=()).of(names.get(base, base)), clock.ticks(row.tau)
+        once = transient(row.publication)
+        line = begun(shown, face, row.subscription, tau, _at(graphs, tau).scopes, once=once)
+        if line is None:
             continue
-        graph = _at(graphs, start)
-        found = _arrivals(graph, published(active[0].base, start), active, consumer)
-        serving = selected(graph, (arrival for arrival, _ in found), active[0].base, serving)
-        lucky = {id(arrival) for arrival in serving}
-        through = list(dict.fromkeys(line for arrival, line in found if id(arrival) in lucky))
-        for line in through:
-            ended = line.ended if end == line.pi else "unmatch"
-            before = next((k for k, part in enumerate(kept) if part.pi == start and _same(part, line)), None)
-            if before is None:
-                kept.append(line._replace(tau=start, pi=end, ended=ended))
-            else:
-                kept[before] = kept[before]._replace(pi=end, ended=ended)
-    return [line._replace(ended=None) if line.pi >= FOREVER else line for line in kept]
+        gone = min((t for t in removed(row.subscription) if t > tau), default=FOREVER)
+        yield base, line if pd.isna(row.pi) else line.over(clock.ticks(row.pi), row.ended, gone)
 
 
-def _same(part: Line, line: Line) -> bool:
-    """Whether a part that ended belongs to the same match."""
-    return part[:4] == line[:4] and part.pi > line.tau
-
-
-def _arrivals(
-    graph: ScopeGraph, notification: Notification, active: list[Line], consumer: Callable[[Any], str]
-) -> list[tuple[Arrival, Line]]:
-    """The ways over which the active lines came, each with its line."""
-    found = []
-    for line in active:
-        ways = paths(graph, notification.producer, consumer(line.subscription))
-        came = [arrival for path in ways for arrival in carry(graph, path, notification)[0]]
-        shown = [arrival.content for arrival in came if arrival.face == line.face.mappings]
-        found += [
-            (arrival, line)
-            for arrival in came
-            if arrival.session == line.face.session
-            and arrival.content in shown
-            and waits_of(graph, arrival.path.up) == line.face.waits
-        ]
-    return found
-
-
-def _once(lines: Iterable[Line]) -> list[Line]:
-    """What arrives in several ways, once: the same match by its earliest way, of others the union of their times."""
-    merged: list[Line] = []
-    latest: dict[tuple[Any, Any], int] = {}
-    known: set[tuple[Any, ...]] = set()
-    for line in sorted(lines, key=lambda line: (line.tau, line.pi)):
-        key = (line.publication, line.subscription)
-        if (*key, line.match) in known:
+def _told(lines: list[Line], asked: Asked | None, changes: Iterable[int], last: int) -> list[Row]:
+    """What is told of lines that are looked at together, as rows of the table of timelines."""
+    ends = {at for line in lines for at in (line.start, line.end)}
+    coming = sorted(lines, key=lambda line: line.tau, reverse=True)
+    rows: list[Row] = []
+    since: dict[Any, int] = {}
+    state = Sent()
+    for t in sorted({*ends, *changes}):
+        if not -FOREVER < t <= last:
             continue
-        known.add((*key, line.match))
-        k = latest.get(key)
-        before = None if k is None else merged[k]
-        other_way = before is not None and before.face != line.face
-        if before is not None and (line.tau < before.pi or (line.tau == before.pi and other_way)):
-            assert k is not None
-            if line.pi > before.pi:
-                merged[k] = before._replace(pi=line.pi, ended=line.ended)
-            continue
-        latest[key] = len(merged)
-        merged.append(line)
-    return merged
-
+        starting = []
+        while coming and coming[-1].tau <= t:
+            starting.append(coming.pop())
+        state, changed = step(state._replace(lines=(*state.lines, *starting)), t, asked)
+        rows += [(*line.pair, since.pop(line.pair), t, why) for line, why in changed.left]
+        since |= {line.pair: t for line in changed.come}
+    return rows + [(*pair, t, None, None) for pair, t in since.items()]

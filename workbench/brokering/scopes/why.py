@@ -117,7 +117,7 @@ def why(
       ME ↑ TF ↑ Prof ↓ C3: the output interface of TF towards Prof blocks it
     """
     asked = {consumer: OPEN} if subscriptions is None else subscriptions
-    kept = selected(graph, arrivals(graph, notification, asked), notification.id)
+    kept = selected(graph.scopes, arrivals(graph, notification, asked), notification.id)
     ways = []
     for path in paths(graph, notification.producer, consumer):
         arrived, steps = carry(graph, path, notification)
