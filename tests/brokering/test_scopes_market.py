@@ -208,9 +208,9 @@ def test_who_loses_a_notification_to_somebody_else_may_get_it_back() -> None:
 def test_a_subscription_that_is_removed_hears_nothing_any_more() -> None:
     """[tau + d, pi + d) of whoever is still there."""
     rows = [("a@+S", "X", 1, 5, "subscription_removed"), ("a@+S", "Y", 1, 5, "unmatch"), ("a@+S", "U", 1, 5, "unmatch")]
-    got = transmitted(
-        timelines_frame(rows, Clock()), GROUP.with_scope("S", publishing=Delayed(3)), removed=lambda name: {"Y": [7], "U": [4]}.get(name, [])
-    )
+    gone = {"X": [5], "Y": [7], "U": [4]}
+    later = GROUP.with_scope("S", publishing=Delayed(3))
+    got = transmitted(timelines_frame(rows, Clock()), later, removed=gone.__getitem__)
     assert [(r.subscription, r.tau, r.pi, r.ended) for r in got.itertuples()] == [
         ("X", 4, 5, "subscription_removed"), ("Y", 4, 7, "subscription_removed"),
     ]  # fmt: skip

@@ -27,10 +27,11 @@ from tests.brokering.scope_worlds import (
 )
 from workbench.brokering.scopes.adapters import adapted
 from workbench.brokering.scopes.definition import Notification, deliveries
-from workbench.brokering.scopes.graph import ScopeGraph, graph
+from workbench.brokering.scopes.graph import Scope, ScopeGraph, graph
 from workbench.brokering.scopes.interfaces import Interface, interface, kinds, passes
 from workbench.brokering.scopes.live import ScopedBroker
 from workbench.brokering.scopes.mappings import EventMapping
+from workbench.brokering.scopes.policies import TRAVERSE, ByKey, Delayed, OneOf, Until
 from workbench.brokering.scopes.scoped import face_of, scoped
 from workbench.errors import ScenarioError
 from workbench.model import (
@@ -340,3 +341,64 @@ def test_mobiles_and_places_under_a_graph_on_spark(spark: Any) -> None:
     judge = replay(limited, fixes, places, engine="reference").timelines
     assert got == {(r.publication, r.subscription, r.tau) for r in judge.itertuples()}
     assert got == {("cafe", 7, 1), ("kiosk", 7, 1), ("pub", 8, 1), ("kiosk", 8, 5)}
+
+
+# -- policies on Spark ------------------------------------------------------------------------------------------------
+
+
+def with_policies(made: ScopeGraph, draw: random.Random) -> ScopeGraph:
+    """The same graph with policies of all kinds."""
+    for name in sorted(made.scopes):
+        made = made.with_scope(
+            name,
+            traverse=draw.choice(TRAVERSE),
+            delivery=draw.choice([Scope().delivery, OneOf(1), ByKey("n")]),
+            publishing=draw.choice([Scope().publishing, Delayed(2), Until(((2, 3), (5, 9)))]),
+        )
+    return made
+
+
+def test_policies_choose_on_spark_publication_by_publication(spark: Any) -> None:
+    """Whom a publication is sent to depends on nobody else's: many worlds in one scenario, in several tasks."""
+    worlds = [world_of(random.Random(seed)) for seed in range(12)]
+    made = with_policies(beside(graph for graph, _ in worlds), random.Random(1))
+    rows = [{**row, "id": f"{row['id']}.{k}", "component": f"{row['component']}.{k}", "context": None}
+            for k, (_, said) in enumerate(worlds) for row in said]  # fmt: skip
+    consumers = [f"{name}.{k}" for k in range(len(worlds)) for name in COMPONENTS]
+    limited = scoped(standing(rows, consumers), made)
+    judge, asked = told(limited, "local"), told(limited, "spark")
+    assert "a task for each share of the publications, because scope" in asked.plan
+    assert asked.metrics["timelines"] == len(judge.timelines) > 50
+    pd.testing.assert_frame_equal(asked.collect().timelines, judge.timelines)
+    pd.testing.assert_frame_equal(asked.collect().notifications, judge.notifications)
+
+
+def test_mobiles_are_chosen_among_on_spark_after_all_buckets(spark: Any) -> None:
+    from workbench.scenarios.proximity import scenario
+
+    mobiles = [str(k) for k in range(20)]
+    fixes = pd.DataFrame(
+        [(name, t, 400.0 * ((k + t) % 5)) for k, name in enumerate(mobiles) for t in range(1, 7)],
+        columns=["mobile", "t", "x"],
+    ).assign(y=0.0)
+    places = pd.DataFrame({"place": ["cafe", "pub"], "x": [0.0, 800.0], "y": 0.0})
+    made = graph(*((name, "city") for name in (*mobiles, "cafe", "pub"))).with_scope("city", delivery=OneOf(seed=2))
+    limited = scoped(scenario(radius_m=300), made)
+    judge, asked = (replay(limited, fixes, places, engine=engine) for engine in ("local", "spark"))
+    assert "then one for each share of the publications, because scope 'city' chooses" in asked.plan
+    pd.testing.assert_frame_equal(asked.collect().timelines, judge.timelines)
+    at_once = judge.timelines.sort_values(["publication", "tau"])
+    following = at_once.groupby("publication")["tau"].shift(-1)
+    assert len(at_once) > 5 and (at_once["pi"].isna() | following.isna() | (at_once["pi"] <= following)).all()
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_publications_with_numbers_for_ids_have_faces(engine: str, request: Any) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    euro = EventMapping("euro", lambda said: {**said, "n": said["n"] // 2})
+    made = graph("X->S", "Y->S", "S->R", "Z->R").with_edge("S", "R", mapping_out=euro)
+    made = made.with_scope("S", publishing=Delayed(2))
+    limited = scoped(events([{"id": 7, "t": 1, "component": "X", "kind": "k", "n": 8}], "YZ"), made)
+    got = told(limited, engine).collect().timelines
+    assert got[["publication", "subscription", "tau"]].to_numpy().tolist() == [["7", "Y", 1], ["7@euro", "Z", 3]]

@@ -51,13 +51,15 @@ Shards = Sequence[Sequence[str]]
 Said = dict[str, Any]
 BucketOf = Callable[[pa.Array, int], Any]
 """the bucket of each mobile, out of so many"""
-BUCKETS, VISITS, ENCOUNTERS, TOGETHER = "buckets", "visits", "encounters", "together"
+BUCKETS, VISITS, ENCOUNTERS, SHARES, TOGETHER = "buckets", "visits", "encounters", "shares", "together"
 PLANS = {
     BUCKETS: "a task for each bucket of mobiles, as on the local engine",
     VISITS: "the visits of each bucket of mobiles, because {why}; then, knowing all of them, a task for each bucket",
     ENCOUNTERS: "a task for each slice of time, because {why}; who comes near whom by a grid, row groups to timelines",
     slices.MOMENTS: "a task for each slice of time, because {why}; timelines that go on over its borders are joined",
     slices.MEETINGS: "a task for each slice of time, because {why}; pairs that meet over its borders after them",
+    SHARES: "a task for each share of the publications, because {why}",
+    BUCKETS + SHARES: "a task for each bucket of mobiles; then one for each share of the publications, because {why}",
     TOGETHER: "one task, because {why}",
 }
 ROWS_A_TASK = 2_500_000
@@ -95,8 +97,6 @@ def entangled(scenario: Scenario) -> str | None:
     >>> entangled(named("proximity")()) is None
     True
     """
-    if scenario.stage is not None and scenario.stage.together:
-        return scenario.stage.together
     over_fixes = {p.name for p in scenario.populations if "fixes" in (p.rows, p.profiles)}
     for side in (scenario.publications, scenario.subscriptions):
         if not {p.name for p in side} & over_fixes:
@@ -118,10 +118,14 @@ def spread(data: tables.Inputs, sample: pd.DataFrame) -> str:
 
     A few rows say what the tables are like.
     """
-    scenario = data.scenario
+    scenario, stage = data.scenario, data.scenario.stage
     if entangled(scenario) is None:
-        return BUCKETS
-    if scenario.stage is not None:
+        if stage is None or not stage.together or all(p.rows == "fixes" for p in scenario.publications):
+            return BUCKETS
+        # What is told of a publication is found out after all buckets, where only the mobiles' names are known.
+        leaving = "op" in sample.columns or any(p.stay is not None for p in scenario.subscriptions)
+        return TOGETHER if leaving and stage.ends else BUCKETS + SHARES
+    if stage is not None:
         return TOGETHER
     if bystanders.asked(scenario):
         return VISITS
@@ -187,7 +191,8 @@ def written(
         for name, rows in data.tables.items()
         if name != "fixes"
     ]
-    why = "there are no fixes" if fixes is None else entangled(scenario)
+    chosen = None if scenario.stage is None else scenario.stage.together
+    why = (fixes is not None and entangled(scenario)) or chosen or "there are no fixes"
     return job, PLANS[how].format(why=why), _total(said, others)
 
 
@@ -221,7 +226,7 @@ class Work:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("done", "exchange", "slices", "visits"):
+        for name in ("done", "exchange", "slices", "visits", "raw"):
             shutil.rmtree(self.scratch / name, ignore_errors=True)
 
     @property
@@ -363,7 +368,8 @@ def _evaluated(
 ) -> tuple[str, list[Said]]:
     """Run the tasks; how the work was shared, and what each of them counted."""
     if fixes is None:  # everything is in the scenario's own tables
-        return TOGETHER, _together(work, job, [])
+        shares = _shares(work, data)
+        return (SHARES, _by_share(work, job, shares)) if shares > 1 else (TOGETHER, _together(work, job, []))
     how = spread(data, known.sample)
     if how == TOGETHER or not known.rows:
         return TOGETHER, _together(work, job, _buckets(work, fixes, known, together=True))
@@ -375,6 +381,8 @@ def _evaluated(
     buckets = _buckets(work, fixes, known, together=False)
     if how == BUCKETS:
         return how, _by_bucket(work, job, buckets)
+    if how == BUCKETS + SHARES:
+        return how, _staged_after(work, job, buckets)
     try:
         if how == VISITS:
             return how, _by_visits(work, job, buckets)
@@ -400,6 +408,29 @@ def _together(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
 def _by_bucket(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
     units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
     return _good(work.over(lambda n: tasks.timelines_of_buckets(job, n, units[n]), len(units)))
+
+
+def _shares(work: Work, data: tables.Inputs) -> int:
+    """In how many shares publications can be looked at that are rows of tables; 1 where they ask for each other."""
+    scenario, published = data.scenario, {p.rows for p in data.scenario.publications}
+    others = {p.rows for p in scenario.subscriptions} | {p.profiles for p in scenario.populations}
+    if "" in published or published & others or any(scenario.looked_at(p) for p in scenario.populations):
+        return 1
+    rows = sum(len(data.tables[name].frame) for name in published)
+    return int(min(max(work.cores, -(-rows // ROWS_A_BUCKET)), rows))
+
+
+def _by_share(work: Work, job: Job, shares: int) -> list[Said]:
+    return _good(work.over(lambda n: tasks.timelines_of_share(job, n, shares), shares))
+
+
+def _staged_after(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
+    """First who could be told, bucket by bucket; then who is, publication by publication."""
+    raw = replace(job, scenario=replace(job.scenario, stage=None), folder="raw")
+    work.folder("raw")
+    said = [{**one, "timelines": 0, "unmatches": 0} for one in _by_bucket(work, raw, buckets)]
+    shares = work.cores
+    return said + _good(work.over(lambda n: tasks.stage_of_share(job, n, shares, raw.folder), shares))
 
 
 def _by_visits(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:

@@ -91,6 +91,8 @@ class Job:
     prepare: Prepare
     stop: int | None
     """``until`` where it was asked for"""
+    folder: str = "timelines"
+    """where timelines are written"""
 
 
 # -- what a worker keeps from one task to the next -------------------------------------------------------------
@@ -182,7 +184,10 @@ def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
 
 def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
     fixes: Any = pa.concat_tables(given, promote_options="permissive") if given else None
-    data = inputs(job, fixes)
+    return _staged(job, name, inputs(job, fixes))
+
+
+def _staged(job: Job, name: str, data: tables.Inputs) -> dict[str, int]:
     timelines, counts = job.evaluate(data, job.until)
     timelines = data.staged(timelines, job.stop)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
@@ -191,6 +196,33 @@ def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
     idle = int(counts.get("rows_set_aside", 0)) - sum(without_effect(one, data, job.span[0]) for one in others)
     rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + idle
     return {**rows, **write_frame(job, name, timelines)}
+
+
+def timelines_of_share(job: Job, n: int, shares: int) -> dict[str, Any]:
+    """The timelines of a share of the publications, where these are rows of tables, into a file; what was counted."""
+    data = inputs(job, None)
+    published = {p.rows for p in job.scenario.publications}
+    some = {
+        name: replace(rows, frame=_share(rows.frame, "id", job, n, shares)) if name in published else rows
+        for name, rows in data.tables.items()
+    }
+    return _staged(job, f"{n:05d}-000", replace(data, tables=some))
+
+
+def stage_of_share(job: Job, n: int, shares: int, folder: str) -> dict[str, Any]:
+    """What is told of the timelines of a share of the publications, into a file."""
+    files = sorted((Path(job.scratch) / folder).glob("part-*"))
+    mine = [_share(pq.read_table(file).to_pandas(), "publication", job, n, shares) for file in files]
+    lines = pd.concat([part for part in mine if len(part)] or [job.schema.empty_table().to_pandas()])
+    return write_frame(job, f"{n:05d}-000", inputs(job, job.head).staged(lines, job.stop))
+
+
+def _share(frame: pd.DataFrame, column: str, job: Job, n: int, shares: int) -> pd.DataFrame:
+    """The rows of a share of the publications, each with all that is looked at together with it."""
+    stage = job.scenario.stage
+    codes, known = pd.factorize(frame[column])
+    keys = np.array([str(name) if stage is None else stage.key(name) for name in known], dtype=object)
+    return frame[(pd.util.hash_array(keys) % shares == n)[codes]] if len(keys) else frame
 
 
 def by_mobile(table: pa.Table) -> pa.Table:
@@ -359,7 +391,7 @@ def write_whole(job: Job, name: str, timelines: pa.Table) -> dict[str, int]:
 
 def write(job: Job, name: str, timelines: pa.Table) -> None:
     """A file of timelines."""
-    target = Path(job.scratch) / "timelines" / f"part-{name}.parquet"
+    target = Path(job.scratch) / job.folder / f"part-{name}.parquet"
     draft = target.with_name(f".{name}-{os.getpid()}")
     pq.write_table(timelines, draft, use_dictionary=["ended"])
     os.replace(draft, target)

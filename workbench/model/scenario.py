@@ -42,7 +42,14 @@ class Stage(Protocol):
 
     @property
     def together(self) -> str | None:
-        """Why all timelines have to be looked at together, or None where those of one pair are for themselves."""
+        """Why all timelines of a publication are looked at together, or None where those of one pair are."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it asks when subscriptions were removed."""
+
+    def key(self, publication: Any) -> str:
+        """What the timelines of a publication have in common with those that they are looked at with."""
 
     def __call__(self, timelines: Any, tables: Mapping[str, Any], clock: Clock, until: int | None) -> Any:
         """The timelines that are told; ``tables`` are what was replayed, ``until`` where it was to end, if anywhere."""

@@ -26,6 +26,8 @@ is seen by nobody.
 Third parties: nearest, any region and their histories (tau, pi, aggregates) see what the one who looks may see, and
 nothing else; between two of the same role that is visibility alone. `Scenario.visibility` says it to the engine.
 
+Where there are faces, the ids of a table are text: ``7`` stands beside ``7@euro`` in one column.
+
 Derived publications need rows: the table has to be among the scenario's own (`Scenario.tables`), fixes and places come
 later and are refused where a route changes something.
 """
@@ -232,9 +234,9 @@ class _Scoped:
             hidden += cells
         if not changing:
             return None, hidden
-        source = self.rows[population.rows]
-        table = pd.concat([_shown(source), pd.DataFrame(derived)], ignore_index=True)
-        return table, hidden
+        source = _shown(self.rows[population.rows])
+        table = pd.concat([source.assign(id=source["id"].astype(str)), pd.DataFrame(derived)], ignore_index=True)
+        return table, [{**row, "id": str(row["id"])} for row in hidden]
 
     def faces(
         self, population: Population, id: Any, component: str, known: Known, guards: Sequence[Guards]

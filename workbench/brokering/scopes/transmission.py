@@ -100,12 +100,23 @@ class Transmission:
         choosing = [name for graph in graphs for name, scope in graph.scopes.items() if scope.chooses]
         return f"scope {min(choosing)!r} chooses among all who could receive" if choosing else None
 
+    @property
+    def ends(self) -> bool:
+        """Whether it asks when subscriptions were removed: what waits does not reach them any more."""
+        graphs = [self.graphs] if isinstance(self.graphs, ScopeGraph) else self.graphs.values()
+        return any(scope.waits for graph in graphs for scope in graph.scopes.values())
+
+    def key(self, publication: Any) -> str:
+        """The publication without its face: choices are made for each publication by itself."""
+        return face_of(publication)[0]
+
     def __call__(
         self, timelines: pd.DataFrame, tables: Mapping[str, pd.DataFrame], clock: Clock, until: int | None
     ) -> pd.DataFrame:
         """Timelines after the policies; ``tables`` are the rows that were replayed, with their time in ticks."""
         last = None if until is None else clock.shown(until)
-        consumer = components_in(self.given.subscriptions, tables)
+        known = [p for p in self.given.subscriptions if p.rows in self.given.tables]
+        consumer = components_in(self.given.subscriptions, {p.rows: tables[p.rows] for p in known})
         published = published_in(self.given, tables)
         events = {p.name for p in self.given.publications if p.transient}
         return transmitted(
@@ -178,11 +189,11 @@ def removals_in(
 
 
 def components_in(populations: Sequence[Population], tables: Mapping[str, pd.DataFrame]) -> Callable[[Any], str]:
-    """The component of a client by its name."""
+    """The component of a client by its name, where the tables state one; else it is its own."""
     stated = {
         (p.name, str(id)): str(component)
         for p in populations
-        if "component" in _rows(p, tables)
+        if p.rows in tables and "component" in _rows(p, tables)
         for id, component in _rows(p, tables)[["id", "component"]].dropna().itertuples(index=False)
     }
 
