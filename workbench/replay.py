@@ -22,11 +22,12 @@ import pandas as pd
 
 from workbench import tables
 from workbench.crs import UNKNOWN, Coordinates
-from workbench.engines.explain import Explanation, explain
+from workbench.engines.explain import Explanation, after_stage, explain
 from workbench.engines.remembered import Remembered
 from workbench.engines.versions import Versions
 from workbench.errors import DataError, ScenarioError, did_you_mean
 from workbench.geometry import METRIC_NAMES
+from workbench.model.clock import Clock
 from workbench.model.history import Client, Party
 from workbench.model.pubsub import Population
 from workbench.model.scenario import Scenario
@@ -106,6 +107,29 @@ class Replay:
         return self._explained[asked]
 
     def _explain(self, publication: Any, subscription: Any, at: Any) -> Explanation:
+        stage = self.scenario.stage
+        if stage is None:
+            return self._matched(publication, subscription, at)
+        id = _id_of(self.scenario.subscriptions, subscription)
+        data = self.inputs([id]) if self._elsewhere else self.data
+        frames = {name: rows.frame for name, rows in data.tables.items()}
+        behind = stage.behind(publication, data.clock.ticks(at), frames, data.clock)
+        if not behind:
+            return self._matched(publication, subscription, at)
+        then = [(name, data.clock.shown(t), waited) for name, t, waited in behind]
+        found = [(t, waited, self._matched(name, subscription, t)) for name, t, waited in then]
+        told = self._is_told(publication, subscription, data.clock, at)
+        return after_stage(publication, subscription, at, told, found)
+
+    def _is_told(self, publication: Any, subscription: Any, clock: Clock, at: Any) -> bool:
+        """Whether a timeline says that the two match at an instant."""
+        lines = self.timelines
+        mine = lines[(lines["publication"] == publication) & (lines["subscription"] == subscription)]
+        t = clock.ticks
+        return any(t(r.tau) <= t(at) and (pd.isna(r.pi) or t(at) < t(r.pi)) for r in _pandas(mine).itertuples())
+
+    def _matched(self, publication: Any, subscription: Any, at: Any) -> Explanation:
+        """Why the filters of the two accept each other, or do not."""
         sides = ((self.scenario.publications, publication), (self.scenario.subscriptions, subscription))
         seen = self._seen()
         whole = "fixes" in seen or not self._elsewhere

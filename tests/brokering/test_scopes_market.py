@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.brokering.scope_worlds import COMPONENTS, contents, events, filtered_edges, graphs, notification
+from tests.brokering.scope_worlds import COMPONENTS, contents, events, filtered_edges, graphs, notification, standing
 from tests.brokering.scope_worlds import told as replayed
 from workbench.brokering.scopes.definition import Notification, deliveries
 from workbench.brokering.scopes.graph import Scope, ScopeGraph, graph
 from workbench.brokering.scopes.interfaces import OPEN, kinds
+from workbench.brokering.scopes.live import ScopedBroker
 from workbench.brokering.scopes.market import (
     DAY,
     EVENT,
     TABLE_1,
+    WISHES,
     market,
     printed,
     structure,
@@ -129,6 +131,43 @@ def the_day_is_as_defined(engine: str) -> None:
         base, face = face_of(r.publication)
         got.add((base, r.subscription, prices[waiting[r.publication]], face.session, r.tau))
     assert got == expected
+
+
+def the_day_live() -> ScopedBroker:
+    live = ScopedBroker(trading(), MARKET)
+    for name, wished, shares in WISHES:
+        live.add("components", name, t=1, kinds=wished, shares=shares)
+    for id, t, component, context, *cells in DAY:
+        said = dict(zip(EVENT[4:], cells, strict=True))
+        live.add("events", id, t=t, component=component, context=context.split(), **said)
+    live.broker.advance(2000)
+    return live
+
+
+def test_the_day_live() -> None:
+    """Sessions, mappings and the delay of fifteen minutes, as they come."""
+    told = replayed(scoped(trading(), MARKET), "local").notifications
+    columns = ["t", "kind", "publication", "subscription"]
+    got = the_day_live().broker.notifications[columns].to_numpy().tolist()
+    assert sorted(got) == sorted(told[columns].to_numpy().tolist()) and len(got) == 18
+
+
+def test_what_a_policy_renamed_or_kept_from_somebody_is_explained() -> None:
+    """By the name that was told, at the instant when it was told; and what was told to somebody else."""
+    replay, live = replayed(scoped(trading(), MARKET), "local"), the_day_live()
+    for asked in (replay, live):
+        late = asked.explain("q3@{C1,Private}", "PC1", 980)
+        assert late.holds and "was published at 80: it waited for Prof (delayed by 900)" in str(late)
+        assert "components/PC1 at 80" in str(late) and asked.explain("q2@euro{C3,Private2}", "PC3", 970).holds
+        assert not asked.explain("q3@{C1,Private}", "PC1", 979).holds
+        assert asked.explain("q2@euro{C4,Prof2}", "PC4", 70).holds
+    rows = [{"id": "e", "t": 1, "component": "P", "kind": "k", "n": 1}]
+    one = graph("P->A", "X->A", "Y->A").with_scope("A", delivery=OneOf())
+    told = replayed(scoped(standing(rows, "XY"), one), "local")
+    (lucky,) = told.timelines["subscription"]
+    other = told.explain("e", {"X": "Y", "Y": "X"}[lucky], 1)
+    assert told.explain("e", lucky, 1).holds and not other.holds
+    assert "✗ the traverse and delivery policies choose this subscription" in str(other)
 
 
 def test_nobody_rewrote_a_subscription() -> None:

@@ -431,6 +431,11 @@ class Broker:
         rows = [row for t, left, come in said for row in self._rows(t, "unmatch", left) + self._rows(t, "match", come)]
         return pd.DataFrame(rows, columns=list(NOTIFICATIONS))
 
+    @property
+    def publications(self) -> set[Any]:
+        """The names of all publications that were there some time."""
+        return set(self._known(self.scenario.publications))
+
     def explain(self, publication: Any, subscription: Any, at: Any = None) -> Explanation:
         """Why the two match or do not, now or at an earlier instant."""
         t = (self._closed or 0) if at is None else self.ticks(at)
@@ -692,12 +697,15 @@ class Broker:
             raise UpdateError(str(error)) from None
 
     def _party(self, populations: Sequence[Population], name: Any) -> Party:
-        known = {
-            self.named(party): party for p in populations for party in self._history.ever(p.name, self._closed or 0)
-        }
+        known = self._known(populations)
         if name not in known:
             raise UpdateError(f"there is no {populations[0].role} {name!r}; {did_you_mean(str(name), map(str, known))}")
         return known[name]
+
+    def _known(self, populations: Sequence[Population]) -> dict[Any, Party]:
+        """Whoever was there some time, by name."""
+        parties = (party for p in populations for party in self._history.ever(p.name, self._closed or 0))
+        return {self.named(party): party for party in parties}
 
     def _history_instance(self, party: Party) -> Instance | None:
         state = self._history.latest(party.client)

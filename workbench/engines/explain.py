@@ -7,6 +7,7 @@ value, the measured quantity, and the margin by which a comparison holds (positi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -78,6 +79,20 @@ def explain(reference: Reference, publication: Party, subscription: Party, t: in
     if publication.client == subscription.client:
         parts.append(Explanation("the two belong to different clients", False, str(publication.client)))
     return Explanation(says, reference.pair_matches(publication, subscription, t), parts=tuple(parts))
+
+
+def after_stage(
+    publication: Any, subscription: Any, at: Any, told: bool, found: Sequence[tuple[Any, str, Explanation]]
+) -> Explanation:
+    """Why it is told of a pair after a stage: the matches behind it, each with its instant and what it waited for."""
+    parts = []
+    for then, waited, inner in found:
+        if waited:
+            parts.append(Explanation(f"what is told at {at} was published at {then}: it waited for {waited}", True))
+        parts.append(inner)
+    if not told and any(inner.holds for *_, inner in found):
+        parts.append(Explanation("the traverse and delivery policies choose this subscription", False))
+    return Explanation(f"it is told of {publication} to {subscription} at {at}", told, parts=tuple(parts))
 
 
 def _side(role: str, reference: Reference, own: Party, other: Party, t: int) -> Explanation:

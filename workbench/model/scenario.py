@@ -48,6 +48,9 @@ class Stage(Protocol):
     def ends(self) -> bool:
         """Whether it asks when subscriptions were removed."""
 
+    def behind(self, publication: Any, t: int, tables: Mapping[str, Any], clock: Clock) -> list[tuple[Any, int, str]]:
+        """The rows that are told of by a name at t, the instants that are told of, and what they waited for, if any."""
+
     def key(self, publication: Any) -> str:
         """What the timelines of a publication have in common with those that they are looked at with."""
 

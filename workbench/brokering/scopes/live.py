@@ -39,6 +39,7 @@ from workbench.brokering.scopes.scoped import (
 )
 from workbench.brokering.scopes.sending import FOREVER
 from workbench.brokering.scopes.transmitter import Transmitter
+from workbench.engines.explain import Explanation, after_stage
 from workbench.errors import ScenarioError, UpdateError
 from workbench.model.columns import is_null
 from workbench.model.pubsub import PUBLICATION
@@ -128,6 +129,30 @@ class ScopedBroker:
         for name, count in administration(self.graph, graph).items():
             self.messages[name] += count
         self.graph = graph
+        return told
+
+    def explain(self, publication: Any, subscription: Any, at: Any = None) -> Explanation:
+        """Why it is told of the two, or is not, now or at an earlier instant; what waits was published before."""
+        if self._transmitter is None:
+            return self.broker.explain(publication, subscription, at)
+        clock, at = self.broker.clock, self.broker.now if at is None else at
+        behind = self._transmitter.behind(publication, self.broker.ticks(at), self.broker.publications)
+        if not behind:
+            return self.broker.explain(publication, subscription, at)
+        then = [(clock.shown(t), waited, name) for name, t, waited in behind]
+        found = [(t, waited, self.broker.explain(name, subscription, t)) for t, waited, name in then]
+        told = (publication, subscription) in self._told_at(self.broker.ticks(at))
+        return after_stage(publication, subscription, at, told, found)
+
+    def _told_at(self, t: int) -> set[tuple[Any, Any]]:
+        """The pairs that were told of by an instant, and of whose end it was not told."""
+        told: set[tuple[Any, Any]] = set()
+        events = {p.name for p in self.scenario.publications if p.transient}
+        for row in self.broker.notifications.itertuples():
+            pair, at = (row.publication, row.subscription), self.broker.ticks(row.t)
+            silent = (len(self.scenario.publications) == 1 and bool(events)) or str(pair[0]).partition("/")[0] in events
+            if at <= t and (not silent or at == t):
+                (told.add if row.kind == "match" else told.discard)(pair)
         return told
 
     # -- from what is held to what should be -----------------------------------------------------------------------

@@ -36,6 +36,10 @@ class Immediate:
         """When what happened at t is told outside; None for never."""
         return t
 
+    def since(self, t: int) -> int | None:
+        """The latest instant of which it is told outside at t; None where there is none."""
+        return t
+
     def __repr__(self) -> str:
         return "immediate"
 
@@ -56,6 +60,9 @@ class Delayed(Immediate):
 
     def release(self, t: int) -> int | None:
         return t + self.ticks
+
+    def since(self, t: int) -> int | None:
+        return t - self.ticks
 
     def __repr__(self) -> str:
         return f"delayed by {self.ticks}"
@@ -82,6 +89,14 @@ class Until(Immediate):
     def release(self, t: int) -> int | None:
         following = bisect_right([end for _, end in self.valid], t)
         return max(t, self.valid[following][0]) if following < len(self.valid) else None
+
+    def since(self, t: int) -> int | None:
+        """
+        >>> [Until(((9, 17), (33, 41))).since(t) for t in (3, 12, 20, 40, 50)]
+        [None, 12, 16, 40, 40]
+        """
+        begun = bisect_right([start for start, _ in self.valid], t)
+        return min(t, self.valid[begun - 1][1] - 1) if begun else None
 
     def __repr__(self) -> str:
         return "until " + ", ".join(f"[{a}, {b})" for a, b in self.valid)

@@ -26,7 +26,7 @@ import pandas as pd
 from workbench.brokering.scopes.definition import Notification
 from workbench.brokering.scopes.faces import Graphs, contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
-from workbench.brokering.scopes.sending import FOREVER, Asked, Choice, Line, Sent, begun, step
+from workbench.brokering.scopes.sending import FOREVER, Asked, Choice, Line, Sent, begun, released_at, step
 from workbench.errors import ScenarioError
 from workbench.model.clock import Clock
 from workbench.model.columns import is_null
@@ -124,6 +124,43 @@ class Transmission:
             transient=lambda name: _named(self.given.publications, name)[0].name in events,
             removed=removals_in(self.given.subscriptions, tables, clock),
         )  # fmt: skip
+
+
+    def behind(
+        self, publication: Any, t: int, tables: Mapping[str, pd.DataFrame], clock: Clock
+    ) -> list[tuple[Any, int, str]]:
+        """The rows that are told of by a name, the instants that are told of at t, and what they waited for."""
+        graphs = _by_instant(self.graphs, clock)
+        population, _ = _named(self.given.publications, publication)
+        frame = _rows(population, tables)
+        prefix = f"{population.name}/" if len(self.given.publications) > 1 else ""
+        rows = {f"{prefix}{id}": found for id, found in frame.groupby("id", sort=False)["t"]}
+        instants = {name: [int(at) for at in rows[name].dropna()] if population.transient else [] for name in rows}
+        return behind(publication, instants, lambda at: _at(graphs, at), t)
+
+
+def behind(
+    publication: Any, known: Mapping[str, Sequence[int]], graph: Callable[[int], ScopeGraph], t: int
+) -> list[tuple[Any, int, str]]:
+    """Of known rows those that are told of by a name: when what is told at t was published, and what was waited for.
+
+    An event is known with its instants, because it may have waited for longer than the latest that is told of.
+    """
+    found = []
+    for name, instants in known.items():
+        base, face = face_of(name)
+        scopes = graph(t).scopes
+        if str(publication) not in (name, str(face._replace(waits=()).of(base))) or not set(face.waits) <= set(scopes):
+            continue
+        policies = [scopes[scope].publishing for scope in face.waits]
+        at: int | None = t
+        for policy in reversed(policies):
+            at = None if at is None else policy.since(at)
+        at = next((event for event in instants if released_at(event, policies) == t), at)
+        if at is not None:
+            waited = ", ".join(f"{scope} ({scopes[scope].publishing})" for scope in face.waits)
+            found.append((name, at, waited))
+    return found
 
 
 def published_in(scenario: Scenario, tables: Mapping[str, pd.DataFrame]) -> Published:

@@ -21,6 +21,7 @@ from workbench.brokering.scopes.faces import contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Content as Cells
 from workbench.brokering.scopes.sending import FOREVER, SUBSCRIPTION_REMOVED, UNMATCH, Choice, Line, Sent, begun, step
+from workbench.brokering.scopes.transmission import behind
 from workbench.brokering.stages import Pair, Told
 from workbench.model.history import Client, Party
 from workbench.model.scenario import Scenario
@@ -261,6 +262,21 @@ class Transmitter:
         if due is not None:
             self._pushed += 1
             heappush(self._waiting, (due, self._pushed, key))
+
+    def behind(self, publication: Any, t: int, known: Iterable[Any]) -> list[tuple[Any, int, str]]:
+        """The publications that are told of by a name, the instants that are told of at t, what they waited for."""
+        names = {str(name): name for name in known}
+        instants = {text: self._events(text) for text in names}
+        return [(names[text], at, waited) for text, at, waited in behind(publication, instants, self._graph_at, t)]
+
+    def _events(self, name: str) -> list[int]:
+        """When an event was published; nothing where it is none."""
+        several = len(self._scenario.publications) > 1
+        population = name.partition("/")[0] if several else self._scenario.publications[0].name
+        id = face_of(name.partition("/")[2] if several else name)[0]
+        if not self._scenario.population(population).transient:
+            return []
+        return [t for t, _ in self._said.get((population, id), ())]
 
     # -- what policies ask for ----------------------------------------------------------------------------------------
 
