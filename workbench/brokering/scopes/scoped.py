@@ -61,6 +61,8 @@ from workbench.tables import Rows, read
 SCOPES = Space("@scopes", {"@scope": str})
 COMPONENTS = Space("@components", {"@component": str})
 ROOTS = Space("@roots", {"@root": str})
+NOT_SAID = ("id", "t", "op", "component", "context")
+"""Columns that say whose row it is and when, and nothing that interfaces and mappings see."""
 Guards = frozenset[Interface]
 Known = list[tuple[Any, ScopeGraph, list[Route]]]
 """Graphs by instant, and the routes of one producer in each."""
@@ -278,7 +280,7 @@ class _Scoped:
             row = rows.get(t)
             if row is not None:
                 alive = row["op"] != "remove" and (alive or row["op"] != "update")
-                given = {k: v for k, v in row.items() if k not in ("id", "t", "op") and not is_null(v)}
+                given = {k: v for k, v in row.items() if k not in NOT_SAID and not is_null(v)}
                 cells = {**cells, **given} if alive else {}
             now = [(graph, found) for at, graph, found in began if at is None or (t is not None and at <= t)]
             graph, found = now[-1] if now else (ScopeGraph(frozenset(), {}), [])

@@ -183,7 +183,7 @@ def published_in(scenario: Scenario, tables: Mapping[str, pd.DataFrame]) -> Publ
             cells = {} if gone else dict(cells)
             gone = row["op"] == "remove"
             cells |= {k: v for k, v in row.items() if k not in ("t", "op") and not is_null(v)}
-            said = {k: v for k, v in cells.items() if k not in ("component", "context")}
+            said = {k: v for k, v in cells.items() if k not in ("id", "component", "context")}
             context = frozenset(str(cells.get("context", "")).split())
             made.append(Notification(name, str(cells.get("component", id)), contents(population, said), context))
         return instants, made
