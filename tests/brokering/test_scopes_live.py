@@ -296,3 +296,62 @@ def test_a_scope_publishes_what_several_of_its_events_mean_for_it_as_a_whole() -
     got = [d for n, name in enumerate(("ME1", "ME2", "ME1")) for d in service.publish(name, {"kind": "Trade", "n": n})]
     assert [(d.consumer, dict(d.content)["kind"]) for d in got] == [("TF", "Trade")] * 3 + [("C", "Turnover")]
     assert dict(got[-1].content)["n"] == 3
+
+
+def pair_of(said: list[Any]) -> Any:
+    """Two ones make a two."""
+    return {"kind": "two", "n": sum(one["n"] for one in said)} if len(said) == 2 else None
+
+
+def composing(made: ScopeGraph) -> ScopedBroker:
+    live = ScopedBroker(transient([], ""), made)
+    for name in "YZ":
+        live.add("consumers", name, t=1, wish=("two",))
+    live.compose("consumers", "Sum", "events", pair_of, t=1, wish=("one",))
+    return live
+
+
+def test_the_live_broker_composes_within_one_session() -> None:
+    """What A says and what B says is never put together; what is made of A's goes where A's came from."""
+    made = graph("A->S", "Sum->S", "Y->S", "B->T", "Sum->T", "Z->T", scopes={n: Scope(session=True) for n in "ST"})
+    live = composing(made)
+    for t, name in enumerate("ABA", 10):
+        live.add("events", f"e{t}", t=t, component=name, kind="one", n=t)
+    assert [str(m) for m in live.advance(20)] == ["t=12 Sum: match e12@{S}", "t=13 Y: match Sum.1@{S}"]
+    told = [str(m) for name in "AB" for m in live.add("events", f"f{name}", component=name, kind="one", n=1)]
+    assert told == ["t=21 Sum: match fA@{S}", "t=22 Sum: match fB@{T}", "t=23 Z: match Sum.2@{T}"]
+
+
+def test_the_live_broker_composes_what_the_event_service_composes() -> None:
+    made = graph("A->S", "B->S", "Sum->S", "Y->R", "S->R", "Z->S").with_scope("S", publishing=Delayed(5))
+    live, service = composing(made), EventService(made)
+    service.compose("Sum", kinds("one"), pair_of)
+    for name in "YZ":
+        service.subscribe(name, kinds("two"))
+    expected = [(d.consumer, dict(d.content)["n"]) for n in range(4) for d in service.publish("AB"[n % 2], one(n))]
+    for n in range(4):
+        live.add("events", f"e{n}", t=10 + n, component="AB"[n % 2], **one(n))
+    live.advance(50)
+    told = live.broker.notifications
+    got = told[told["subscription"] != "Sum"][["t", "subscription"]].to_numpy().tolist()
+    assert sorted(got) == [[12, "Z"], [14, "Z"], [17, "Y"], [19, "Y"]]
+    assert sorted(name for name, _ in expected if name != "Sum") == sorted(name for _, name in got)
+
+
+def one(n: int) -> dict[str, Any]:
+    return {"kind": "one", "n": n}
+
+
+def test_a_refused_operation_takes_back_what_was_composed_on_its_way() -> None:
+    live = composing(graph("A->S", "Sum->S", "Y->S"))
+    for t in (10, 11):
+        live.add("events", f"e{t}", t=t, component="A", kind="one", n=t)
+    with pytest.raises(UpdateError, match="no region reads"):
+        live.add("events", "e30", t=30, component="A", sort="one")
+    assert [str(m) for m in live.advance(30)] == ["t=11 Sum: match e11", "t=12 Y: match Sum.1"]
+    echo = ScopedBroker(transient([], ""), graph("A->S", "Echo->S", "Echo2->S"))
+    for name in ("Echo", "Echo2"):
+        echo.compose("consumers", name, "events", lambda said: said[-1], wish=("one",))
+    with pytest.raises(UpdateError, match="more than 1000 messages"):
+        echo.add("events", "e", component="A", kind="one", n=1)
+    assert not len(echo.broker.notifications)

@@ -33,7 +33,7 @@ from workbench.brokering.scopes.live import ScopedBroker
 from workbench.brokering.scopes.mappings import EventMapping
 from workbench.brokering.scopes.policies import TRAVERSE, ByKey, Delayed, OneOf, Until
 from workbench.brokering.scopes.scoped import face_of, scoped
-from workbench.errors import ScenarioError
+from workbench.errors import ScenarioError, UpdateError
 from workbench.model import (
     Scenario,
     any_region,
@@ -215,6 +215,19 @@ def test_derived_publications_are_named_by_their_face() -> None:
     limited = scoped(events([{"id": "q1", "t": 1, "component": "X", "kind": "k", "n": 8}], "YZ"), made)
     got = told(limited, "local").timelines
     assert set(zip(got["publication"], got["subscription"], strict=True)) == {("q1", "Y"), ("q1@euro", "Z")}
+
+
+def test_a_scope_that_subscribes_is_refused_where_there_is_more_than_visibility() -> None:
+    rows = [{"id": "q", "t": 1, "component": "ME", "kind": "k", "n": 1}]
+    plain = graph("ME->TF", "TF->M", "C->M")
+    assert set(told(scoped(events(rows, ["TF", "M"]), plain), "local").timelines["subscription"]) == {"TF", "M"}
+    made = plain.with_interface("TF", output=kinds("k"))
+    with pytest.raises(ScenarioError, match="the consumer 'TF' is a scope"):
+        scoped(events(rows, ["TF"]), made)
+    live = ScopedBroker(events([], []), plain)
+    live.add("consumers", "TF", wish=("k",))
+    with pytest.raises(UpdateError, match="the consumer 'TF' is a scope"):
+        live.change(made)
 
 
 def test_derived_publications_of_rows_that_come_later_are_refused_by_name() -> None:

@@ -166,6 +166,10 @@ def test_what_is_not_covered_is_refused_by_name(made: ScopeGraph, asked: Any, me
 
 def test_what_it_covers_is_listed() -> None:
     assert set(COVERED) == {"visibility", "interfaces", "mappings", "sessions", "publishing", "duplicates"}
+    published = (Path(__file__).resolve().parents[2] / "docs" / "support.md").read_text(encoding="utf-8")
+    rows = {row.split("|")[1].strip(): row for row in published.splitlines() if row.startswith("|")}
+    for feature, what in COVERED.items():
+        assert rows[feature].endswith(f"| {what} |"), feature
     with pytest.raises(ScenarioError, match="no column 'component'"):
         delivered(pd.DataFrame({"id": [1]}), FLOOR, {})
     with pytest.raises(DataError, match="pandas, Arrow or Spark"):

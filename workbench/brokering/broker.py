@@ -414,6 +414,18 @@ class Broker:
         return self.clock.shown(self._following)
 
     @property
+    def coming(self) -> Any:
+        """The next instant at which something can change: the open one, or one that time alone brings about."""
+        coming = self._coming
+        return None if coming is None else self.clock.shown(coming)
+
+    @property
+    def _coming(self) -> int | None:
+        waiting = None if self._onward is None else self._onward.next
+        instants = (self._open, self._next_end, self._live.next_timer, waiting)
+        return min((i for i in instants if i is not None), default=None)
+
+    @property
     def _following(self) -> int:
         latest = [i for i in (self._closed, self._open) if i is not None]
         return max(latest) + 1 if latest else 1
@@ -536,13 +548,7 @@ class Broker:
     def _close_until(self, until: int) -> list[Message]:
         """Close every instant up to ``until`` at which something can change, in order."""
         messages: list[Message] = []
-        while True:
-            waiting = None if self._onward is None else self._onward.next
-            instants = (self._open, self._next_end, self._live.next_timer, waiting)
-            coming = [i for i in instants if i is not None and i <= until]
-            if not coming:
-                break
-            t = min(coming)
+        while (t := self._coming) is not None and t <= until:
             messages += self._tell(t, self._live.evaluate(t, self._apply(t)))
             self._closed = t
         self._closed = until if self._closed is None else max(self._closed, until)

@@ -3,12 +3,13 @@
 graph        components, scopes, membership, visibility     definition   deliveries, by enumerating paths: the judge
 interfaces   what may cross a boundary                      adapters     the efficient form of section 4
 mappings     what it becomes on the way                     scoped       a scenario under a graph is a scenario
-policies     when, where and to whom it is sent             transmission policies as a last stage over timelines
+policies     when, where and to whom it is sent             sending      who is, instant by instant
+transmission that, as the last stage of a replay            transmitter  and between a live broker and its clients
 faces        how a derived publication is called            toml         a graph written down
 why          what stopped or changed a notification         live         a broker under a graph that changes
 routes       what stands on the ways of a producer          market       the paper's stock application
 tabular      tables of notifications, here and on Spark     kernel       its loop, compiled
-                                                            city         districts, a mall, two kinds of drivers
+forms        XML outside, a form of one's own inside        city         districts, a mall, two kinds of drivers
 """
 
 from workbench.brokering.scopes.definition import Notification, deliveries

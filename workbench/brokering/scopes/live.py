@@ -8,6 +8,9 @@ administration messages are counted. Interfaces are evaluated when a row is writ
 Transmission policies stand between the broker and those whom it tells (`transmitter`): what is told is what a replay of
 the same updates tells.
 
+`ScopedBroker.compose` makes one publication of several (3.4): a subscription collects what it is told, each session for
+itself, and what comes of it is published in that session, an instant later.
+
 `EventService` is the paper's own setting, notifications and processing functions. ``publish`` is called the same way
 everywhere; what a consumer publishes while it reacts is put into its session by the service, not by the consumer.
 `EventService.compose` makes one notification of several (3.4), of one session each; if a scope composes, what it
@@ -17,7 +20,8 @@ publishes is an event of the scope as a whole (2.2).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,7 +30,7 @@ import pandas as pd
 from workbench.brokering.broker import Broker, Message
 from workbench.brokering.scopes.adapters import administration
 from workbench.brokering.scopes.definition import NO_CONTEXT, Context, Delivery, Notification, deliveries
-from workbench.brokering.scopes.faces import Face, contents
+from workbench.brokering.scopes.faces import Face, contents, face_of
 from workbench.brokering.scopes.graph import ScopeGraph
 from workbench.brokering.scopes.interfaces import Content, Interface
 from workbench.brokering.scopes.routes import routes
@@ -42,6 +46,7 @@ from workbench.brokering.scopes.transmitter import Transmitter
 from workbench.engines.explain import Explanation, after_stage
 from workbench.errors import ScenarioError, UpdateError
 from workbench.model.columns import is_null
+from workbench.model.history import Client, Party
 from workbench.model.pubsub import PUBLICATION
 from workbench.model.scenario import Scenario
 
@@ -57,6 +62,21 @@ class Row(NamedTuple):
     component: str
     context: Context
     cells: Cells
+
+
+Composer = Callable[[list[Content]], Content | None]
+"""What several notifications make together; None while they do not yet."""
+MOST = 1000
+"""How many messages may follow from one operation, where publications are made of others."""
+
+
+class Composition(NamedTuple):
+    """A subscription that makes publications of several that it is told of."""
+
+    population: str
+    id: Any
+    into: str
+    composer: Composer
 
 
 class ScopedBroker:
@@ -90,6 +110,10 @@ class ScopedBroker:
         self._rows: dict[Key, Row] = {}
         self._held: dict[Key, dict[Any, tuple[Cells, Cells]]] = {}
         """what the broker holds of each row: by name the cells, and those of the hidden row"""
+        self._composing: dict[Any, Composition] = {}
+        """who makes one of several, by the name of the subscription"""
+        self._collected: dict[tuple[Any, Context], list[Content]] = {}
+        self._made = 0
         self._transmitter: Transmitter | None = None
         self._follow(graph)
 
@@ -155,9 +179,97 @@ class ScopedBroker:
                 (told.add if row.kind == "match" else told.discard)(pair)
         return told
 
+    # -- several to one ------------------------------------------------------------------------------------------------
+
+    def compose(
+        self,
+        population: str,
+        id: Any,
+        into: str,
+        composer: Composer,
+        *,
+        t: Any = None,
+        component: Any = None,
+        **cells: Any,
+    ) -> list[Message]:
+        """Add a subscription that makes publications ``into`` of several that it is told of, within one session.
+
+        The composer is asked with what was collected in a session since it made something last.
+        """
+        name = self.broker.named(Party(population, Client(self.broker.scenario.population(population).table, id)))
+        before = dict(self._composing)
+        self._composing[name] = Composition(population, id, into, composer)
+        try:
+            return self.add(population, id, t=t, component=component, **cells)
+        except BaseException:
+            self._composing = before
+            raise
+
+    def advance(self, t: Any) -> list[Message]:
+        """Let time pass up to and including t, with what is made of several on the way."""
+        with self._whole():
+            return self._settled(self.broker.ticks(t)) + self.broker.advance(t)
+
+    def _settled(self, until: int) -> list[Message]:
+        """Close the instants up to one, each with what is published in reaction, an instant later."""
+        told: list[Message] = []
+        ticks, shown = self.broker.ticks, self.broker.clock.shown
+        while self._composing and (coming := self.broker.coming) is not None and ticks(coming) <= until:
+            messages = self.broker.advance(coming)
+            told += messages
+            for made in self._composed(messages):
+                told += self._write(made, self.graph, shown(ticks(coming) + 1))
+        return told
+
+    def _composed(self, messages: Iterable[Message]) -> Iterator[dict[Key, Row | None]]:
+        """The rows that composers make of what they are told."""
+        for message in messages:
+            known = self._composing.get(message.subscription)
+            if known is None or message.kind != "match" or (known.population, known.id) not in self._rows:
+                continue
+            for content in message.contents:
+                session = face_of(content.publication)[1].session
+                collected = self._collected.get((message.subscription, session), [])
+                self._collected[message.subscription, session] = [*collected, content.cells]
+                made = known.composer(self._collected[message.subscription, session])
+                if made is not None:
+                    del self._collected[message.subscription, session]
+                    component = self._rows[known.population, known.id].component
+                    self._made += 1
+                    yield {(known.into, f"{known.id}.{self._made}"): Row(component, session, dict(made))}
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """All of an operation and of what is made on the way, or nothing."""
+        before = (dict(self._rows), dict(self._held), dict(self._collected), self._made) if self._composing else None
+        try:
+            with self.broker.whole():
+                yield
+        except BaseException:
+            if before is not None:
+                self._rows, self._held, self._collected, self._made = before
+            raise
+
     # -- from what is held to what should be -----------------------------------------------------------------------
 
     def _put(self, rows: dict[Key, Row | None], graph: ScopeGraph, t: Any) -> list[Message]:
+        """Hold these rows and the graph, after all that is made of several before them, and because of them."""
+        if not self._composing:
+            return self._write(rows, graph, t)
+        with self._whole():
+            told = self._settled(self.broker.ticks(self.broker.following if t is None else t) - 1)
+            now = self._write(rows, graph, t)
+            if t is None:
+                waiting = deque(self._composed(now))
+                while waiting:
+                    more = self._write(waiting.popleft(), graph, None)
+                    waiting += self._composed(more)
+                    now += more
+                    if len(now) > MOST:
+                        raise UpdateError(f"more than {MOST} messages follow from one operation")
+            return told + now
+
+    def _write(self, rows: dict[Key, Row | None], graph: ScopeGraph, t: Any) -> list[Message]:
         """Let the broker hold what these rows and the graph say, all at one instant, or leave it as it is."""
         held = {key: {} if row is None else self._shown(key, row, graph) for key, row in rows.items()}
         at = t if t is not None else self.broker.following
@@ -212,7 +324,10 @@ class ScopedBroker:
         name, id = key
         population = self._populations[name]
         if population.role != PUBLICATION:
-            return {id: (row.cells, subscription_cells(graph, row.component))}
+            try:
+                return {id: (row.cells, subscription_cells(graph, row.component))}
+            except ScenarioError as error:
+                raise UpdateError(str(error)) from None
         found = evaluated(
             routes(graph, row.component, row.context), row.cells, lambda said: contents(population, said)
         )
@@ -233,10 +348,6 @@ class ScopedBroker:
 
 Reaction = Callable[[Content, "Callable[[Content], None]"], None]
 """What a consumer does with what it receives; it publishes by calling what it is handed."""
-
-
-Composer = Callable[[list[Content]], Content | None]
-"""What several notifications make together; None while they do not yet."""
 
 
 @dataclass

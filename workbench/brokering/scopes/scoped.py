@@ -28,6 +28,9 @@ nothing else; between two of the same role that is visibility alone. `Scenario.v
 
 Where there are faces, the ids of a table are text: ``7`` stands beside ``7@euro`` in one column.
 
+Scopes publish; where there is more than visibility they do not subscribe here, and are refused by name: what comes to
+a scope from its own members and what comes into it from above are told apart by `definition` and `live.EventService`.
+
 Derived publications need rows: the table has to be among the scenario's own (`Scenario.tables`), fixes and places come
 later and are refused where a route changes something.
 """
@@ -194,10 +197,12 @@ class _Scoped:
 
     def subscribed(self, population: Population) -> list[dict[str, Any]]:
         """The hidden rows of subscriptions."""
+        later = not population.single and population.rows not in self.rows
         return [
             {**_at(t), "id": id, **subscription_cells(graph, component)}
             for id, component, _ in self.clients(population)
             for t, graph in self.graphs
+            if not (later and component in graph.scopes)  # whether there will be one of that name, nobody knows
         ]
 
     # -- publications ------------------------------------------------------------------------------------------------
@@ -327,6 +332,11 @@ def with_hidden_regions(
 
 def subscription_cells(graph: ScopeGraph, component: str) -> dict[str, Any]:
     """What a subscription's row says about its component."""
+    if component in graph.scopes and not graph.plain:
+        raise ScenarioError(
+            f"the consumer {component!r} is a scope; under interfaces, mappings, sessions and policies only simple "
+            "components subscribe in a scenario (see EventService)"
+        )
     return {"@in": tuple(tokens_of(graph, component)), "@me": component, "@visible": _roots(graph, component)}
 
 

@@ -48,7 +48,7 @@ COVERED = {
     "publishing": "immediate, delayed, until",
     "duplicates": "once for each notification, representation and session, as early as any way brings it",
 }
-"""What the table form covers; everything else is refused by name."""
+"""What the table form covers, as ``docs/support.md`` publishes it; everything else is refused by name."""
 
 PUBLISHING = (Immediate, Delayed, Until)
 RUN = 200_000
