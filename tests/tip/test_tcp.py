@@ -6,20 +6,35 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 
-from tests.tip.worlds import INFORMATION, LOCATION, Answering, Quiet, publishing, subscribing
-from workbench.tip.bodies import body
+from tests.tip.worlds import INFORMATION, LOCATION, Answering, publishing, subscribing
+from workbench.tip.bodies import body, field
 from workbench.tip.broker import broker
 from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.events import Event
-from workbench.tip.host import Host, Publish
-from workbench.tip.inputs import Connect, Shutdown, Start
+from workbench.tip.host import Advertise, Behaviour, Host, Leave, Publish
+from workbench.tip.inputs import Connect, Disconnect, Shutdown, Start
 from workbench.tip.messages import MESSAGES, SCHEMA
+from workbench.tip.observer import Auxiliary
 from workbench.tip.recording import read, replayed, written
+from workbench.tip.services import (
+    GPS,
+    RFID,
+    Display,
+    Information,
+    ItemService,
+    LocationService,
+    MapClient,
+    Sight,
+    TagReader,
+    TagService,
+)
 from workbench.tip.simulated import Simulation
 from workbench.tip.state import Limits, Outbox
 from workbench.tip.tcp import LOOPBACK, BrokerServer, Frames, ServiceClient, introduction
@@ -52,7 +67,7 @@ async def serving(*names: str, limits: Limits | None = None) -> AsyncIterator[di
             await server.__aexit__()
 
 
-async def service(name: str, server: BrokerServer, behaviour: Quiet) -> ServiceClient:
+async def service(name: str, server: BrokerServer, behaviour: Behaviour) -> ServiceClient:
     client = ServiceClient(Host(name, behaviour))
     await client.connect(server.addresses[server.state.name])
     return client
@@ -166,5 +181,95 @@ def test_a_service_that_dies_is_deregistered_and_one_that_returns_goes_on() -> N
             assert "map" in server.state.services
             await screen.close()
         assert replayed({"b": server.first}, server.recording) == server.recording
+
+    run(test)
+
+
+@pytest.mark.parametrize("calls", [("ab", "ba"), ("ba", "ab"), ("ab", "ab"), ("ab", "ba", "ab", "ba")], ids=" ".join)
+def test_brokers_that_call_each_other_at_one_time_or_again_have_one_connection(calls: tuple[str, ...]) -> None:
+    async def test() -> None:
+        async with serving("a", "b") as brokers:
+            gps = await service("gps", brokers["a"], publishing(LOCATION))
+            screen = await service("screen", brokers["b"], subscribing("Location"))
+            for one, other in calls:
+                brokers[one].input(Connect(other))
+            await until(lambda: wanted(brokers["a"], "b") > 0)
+            for one, other in calls:
+                brokers[one].input(Connect(other))
+            gps.say(Publish("Location"))
+            await screen.until(got("Location"))
+            assert all(b.state.connected.keys() >= {o} for b, o in zip(brokers.values(), "ba"))
+            assert sum(event.type == "Location" for event in screen.host.received) == 1
+            for one in (gps, screen):
+                await one.close()
+
+    run(test)
+
+
+def test_a_broker_that_cannot_be_reached_is_one_line_in_the_log() -> None:
+    async def test() -> None:
+        async with serving("b") as brokers:
+            brokers["b"].addresses["gone"] = 1
+            for name in ("gone", "nobody"):
+                brokers["b"].input(Connect(name))
+            await until(lambda: len(brokers["b"].log) >= 3)
+            lines = [text for _, text in brokers["b"].log[1:]]
+            assert [line.partition(":")[0] for line in sorted(lines)] == [f"b cannot reach {n}" for n in ("gone", "nobody")]
+
+    run(test)
+
+
+def test_an_auxiliary_service_is_started_and_stopped_over_tcp_as_the_museum_is_entered_and_left() -> None:
+    """Sections 5 and 7 over real connections: GPS falls, tags are translated, the museum's services join; all reverses."""
+    reader = Auxiliary("reader", "Location", takes=RFID, gives=GPS, quality=90)
+    exhibit = Sight("vase", "Exhibit", 5, 0, 10, "art", "blue")
+    outdoors = LocationService(()).advertisement(95)
+
+    async def test() -> None:
+        addresses: dict[str, int] = {}
+        client = BrokerServer(
+            broker("client", auxiliaries=(reader,)), addresses=addresses,
+            launcher=lambda name, auxiliary: TagReader({"door": (5.0, 0.0)}),
+        )  # fmt: skip
+        async with client, BrokerServer(broker("museum"), addresses=addresses) as museum:
+            for server in (client, museum):
+                server.input(Start())
+            gps = await service("gps", client, publishing(outdoors))
+            screen = await service("map", client, MapClient())
+            display = await service("display", client, Display(("Exhibit",)))
+            guide = await service("guide", museum, Information((exhibit,), ("art",)))
+            items = await service("items", museum, ItemService("Exhibit", {"vase": "blue"}))
+            await screen.until(got("Subscribed"))
+
+            def positions() -> list[tuple[int, str]]:
+                here = [e for e in screen.host.received if (e.type, e.category) == ("Location", "location")]
+                return [(event.quality, field(event.body, "x")) for event in here]
+
+            gps.say(Publish("Location", body(x=-90.0, y=0.0)))
+            await screen.until(lambda host: positions() == [(95, "-90.0")])
+            # it is entered
+            tags = await service("tags", client, TagService(()))
+            client.input(Connect("museum"))
+            gps.say(Advertise(replace(outdoors, quality=30)))
+            await until(lambda: "auxiliary/reader" in client.state.connected)
+            await guide.until(got("Subscribed"))
+            tags.say(Publish("Location", body(tag="door")))
+            await screen.until(lambda host: positions()[1:] == [(90, "5.0")])
+            await display.until(got("Exhibit"))
+            assert [id for _, id in display.host.memory.shown] == ["vase"]
+            # it is left
+            gps.say(Advertise(outdoors))
+            await until(lambda: "auxiliary/reader" not in client.state.services)
+            tags.say(Leave())
+            client.input(Disconnect("museum"))
+            await until(lambda: not museum.state.neighbours and "tags" not in client.state.services)
+            await guide.until(lambda host: [e.type for e in host.received][-1] == "Stalled")
+            gps.say(Publish("Location", body(x=90.0, y=0.0)))
+            await screen.until(lambda host: positions()[2:] == [(95, "90.0")])
+            await until(lambda: "auxiliary/reader" not in client.state.connected)
+            for one in (gps, screen, display, guide, items, tags):
+                await one.close()
+        for server in (client, museum):
+            assert replayed({server.state.name: server.first}, read(written(server.recording))) == server.recording
 
     run(test)

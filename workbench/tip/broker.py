@@ -9,7 +9,7 @@ service is an opaque label.
 input            what the broker does
 ===============  ===========================================================================================
 `Start`          runs; services that the registry knows from before need not register again (Figure 10)
-`Connect`        opens a connection to another broker; the registries are exchanged (Figure 2)
+`Connect`        opens a connection to another broker, if there is none; the registries are exchanged (Figure 2)
 `Connected`      a service or broker is there: a known one goes on as before
 `Received`       a system event changes the registry; a service event, if it may be published, joins the in-queue
 `Filter`         takes one event from the in-queue to the outboxes of its subscribers (Figure 12)
@@ -136,7 +136,8 @@ def step(state: State, input: Input, now: int) -> Step:
         case Shutdown(keep):
             _shutdown(working, keep)
         case Connect(name):
-            working.effects.append(Open(name))
+            if name not in state.connected:
+                working.effects.append(Open(name))
         case Disconnect(name):
             _take_leave(working, name)
         case Connected(name, kind):

@@ -4,7 +4,8 @@ A thin driver over the same steps as `simulated`. A frame is four bytes of lengt
 connection says who connects (a Connection event with name and kind). A frame that is too long ends its connection; a
 message that is malformed or hostile is refused with one line in the log, and the connection goes on. Nobody else
 notices either. A receiver that is slow is waited for by a task of its own, so it delays nobody; the step's window
-bounds what is held for it.
+bounds what is held for it. Where two brokers call each other at one time, the call of the one whose name comes first
+counts.
 
 What is guaranteed where something breaks, each tested in tests/tip/test_faults.py:
 
@@ -18,6 +19,7 @@ a subscriber dies, and returns in `grace`    what waited for it is delivered; wh
 a subscriber dies for longer                 it is deregistered, and nothing is kept for it
 a broker dies                                what it held is lost, nothing is sent twice; it starts with its
                                              `registry`, and services that return are subscribed as they were
+another broker dies                          as a service; who connects again is told everything anew
 a message is malformed, hostile, replayed    it is refused, with a line in the log; the connection goes on
 a frame is longer than `limit`               its connection ends, with a line in the log, as if the service died
 ===========================================  ====================================================================
@@ -149,6 +151,7 @@ class BrokerServer:
         self._messages: list[Message] = []
         self._connections: dict[str, Frames] = {}
         self._outgoing: dict[str, list[Event | None]] = {}
+        self._calling: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._launcher, self._launched = launcher, dict[str, ServiceClient]()
         self._timer: asyncio.TimerHandle | None = None
@@ -245,21 +248,44 @@ class BrokerServer:
         try:
             first = decode(await frames.receive(), self.limit)
             name, kind = field(first.body, "name"), field(first.body, "kind")
-            if first.type != CONNECTION or kind not in (SERVICE, BROKER) or name in self._connections:
+            if first.type != CONNECTION or kind not in (SERVICE, BROKER):
                 raise DataError(f"a connection that begins with {first.type} of {name} ({kind})")
+            if name in self._connections or name in self._calling:
+                if not (kind == BROKER and name in self._calling and name < self.state.name):
+                    raise DataError(f"{name} is connected already")
+                self._hang_up(name)
         except (EOFError, DataError) as error:
             self._logs(f"{self.state.name} refuses a connection: {error}")
             return frames.close()
+        self._connections[name] = frames
         # A task that serves a connection ends with the server; start_server's own would outlive it.
         return self._task(self._serve(name, kind, frames))
 
     async def _open(self, name: str) -> None:
-        if name not in self.addresses:
-            return self._logs(f"{self.state.name} cannot reach {name}")
-        reader, writer = await asyncio.open_connection(LOOPBACK, self.addresses[name], limit=2**17)
-        frames = Frames(reader, writer, self.limit, _forwarded)
-        await frames.send(introduction(self.state.name, BROKER, microseconds()))
-        return await self._serve(name, BROKER, frames)
+        if name in self._calling or name in self._connections:
+            return None
+        self._calling.add(name)
+        try:
+            if name not in self.addresses:
+                raise ConnectionError("nobody knows its port")
+            reader, writer = await asyncio.open_connection(LOOPBACK, self.addresses[name], limit=2**17)
+            frames = Frames(reader, writer, self.limit, _forwarded)
+            await frames.send(introduction(self.state.name, BROKER, microseconds()))
+            if name in self._connections:  # it called too, and its call counts
+                return frames.close()
+            return await self._serve(name, BROKER, frames)
+        except OSError as error:
+            return self._logs(f"{self.state.name} cannot reach {name}: {error}")
+        finally:
+            self._calling.discard(name)
+
+    def _hang_up(self, name: str) -> None:
+        """End a connection that was opened here: the other one's call counts."""
+        frames = self._connections.pop(name, None)
+        if frames is not None:
+            self._outgoing.pop(name, None)
+            self.input(Disconnected(name))
+            frames.close()
 
     async def _serve(self, name: str, kind: str, frames: Frames) -> None:
         self._connections[name] = frames
