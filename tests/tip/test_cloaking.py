@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,18 +26,26 @@ def test_a_position_lies_in_its_cell_and_all_in_the_cell_tell_the_same(place: tu
     assert cell_of(((x0 + x1) / 2, (y0 + y1) / 2), m) == cell
 
 
-@given(st.lists(PLACE, min_size=1, max_size=12), st.integers(1, 12), st.sampled_from([50, 100, 300]))
-def test_at_least_k_users_share_an_anonymous_cell(users: list[tuple[float, float]], k: int, cell_m: int) -> None:
-    # Cells are doubled about the origin: those of users on both sides of it never become one.
-    users = [(abs(x), abs(y)) for x, y in users]
+@given(st.lists(PLACE, min_size=1, max_size=14), st.integers(1, 6), st.sampled_from([50, 100, 300]))
+def test_each_cell_is_told_by_at_least_k_users(users: list[tuple[float, float]], k: int, cell_m: int) -> None:
     if k > len(users):
-        with pytest.raises(DataError, match="fewer than"):
+        with pytest.raises(DataError, match=f"{len(users)} users"):
             anonymous_cell(users[0], users, k, cell_m)
         return
-    x0, y0, x1, y1 = anonymous_cell(users[0], users, k, cell_m)
-    inside = [u for u in users if x0 <= u[0] < x1 and y0 <= u[1] < y1]
-    assert users[0] in inside and len(inside) >= k
-    assert all(anonymous_cell(u, users, k, x1 - x0) == (x0, y0, x1, y1) for u in inside), "nobody stands out"
+    cells = [anonymous_cell(user, users, k, cell_m) for user in users]
+    assert min(Counter(cells).values()) >= k, "who knows where everybody is has k to choose from"
+    assert all(x0 <= x < x1 and y0 <= y < y1 for (x, y), (x0, y0, x1, y1) in zip(users, cells))
+    if k == 1:
+        assert cells == [cell_of(user, cell_m) for user in users]
+
+
+def test_one_who_is_far_away_does_not_spoil_the_cells_of_the_others() -> None:
+    near = [(x, y) for x in (10.0, 110.0, 210.0) for y in (10.0, 20.0)]
+    users = [*near, (-900_000.0, 400_000.0)]
+    sizes = sorted(cell[2] - cell[0] for cell in (anonymous_cell(user, users, 2, 100) for user in users))
+    assert sizes[-2:] == [sizes[-1]] * 2 and sizes[-1] > 1e6 and sizes[4] <= 400
+    beside = [(-1.0, 5.0), (1.0, 5.0)]
+    assert anonymous_cell(beside[0], beside, 2, 100) == (-100.0, -100.0, 100.0, 100.0), "no line divides for ever"
 
 
 @settings(max_examples=30)

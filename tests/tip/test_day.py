@@ -52,6 +52,27 @@ def test_the_day_in_figures_agrees_with_its_messages(day: Walk) -> None:
     assert not any(host.faults for host in day.world.hosts.values())
 
 
+def test_a_timeline_lasts_from_fix_to_fix_as_the_user_is_where_he_was_last(day: Walk) -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+    for fix, following in zip(day.given, day.given[1:]):
+        for id in {id for t, id in day.shown.shown if t // SECOND == fix.t // SECOND}:
+            mine = told.setdefault(id, [])
+            joined = bool(mine) and mine[-1][1] == fix.t // SECOND
+            begin = mine.pop()[0] if joined else fix.t // SECOND
+            mine.append((begin, following.t // SECOND))
+    rows = day.timelines[~day.timelines["publication"].isin([one.name for one in day.providers])]
+    found = {(str(row.publication), row.tau, row.pi) for row in rows.itertuples()}
+    assert found == {(id, *one) for id, some in told.items() for one in some} and len(found) > 8
+
+
+def test_maps_fetched_ahead_are_counted_beside_those_that_were_waited_for(day: Walk) -> None:
+    found, sent = day.figures, day.messages
+    ahead = sent[(sent["sender"] == USER) & (sent["type"] == "MapRequest") & sent["prefetched"]]
+    assert found["maps fetched ahead"] == ahead["id"].nunique() > found["of these never needed"] > 0
+    maps = sent[(sent["sender"] == "map") & (sent["type"] == "MapRequest")]
+    assert 0 < found["maps waited for"] < maps["id"].nunique(), "some were at hand"
+
+
 def test_a_day_of_nobody_is_refused() -> None:
     with pytest.raises(DataError, match="no fixes of 'nobody'"):
         tourist_day(CITY.fixes(["t0000003"]), "nobody", CITY.places(), CITY.rooms(), LIKES)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
+import pyarrow as pa
+import pytest
 
 from tests.tip.worlds import Quiet
+from workbench.errors import DataError
 from workbench.tip.bodies import body, fields
 from workbench.tip.broker import broker
 from workbench.tip.descriptions import ServiceDescription
@@ -155,6 +160,32 @@ def test_a_location_service_from_a_table_of_fixes_says_when_its_quality_changes(
     made.run(5 * SECOND)
     said = made.messages[made.messages["sender"] == "location"]["type"].tolist()
     assert said == ["Registration", "Location", "Advertisement", "Location", "Location"]
+
+
+def test_a_location_service_reads_any_table_of_fixes(tmp_path: Path) -> None:
+    plain = pd.DataFrame({"mobile": ["a", "b", "a"], "t": [20, 1, 10], "x": [1.0, 9.0, 0.0], "y": [2.0, 9.0, 0.0]})
+    expected = (Fix(10 * SECOND, 0.0, 0.0), Fix(20 * SECOND, 1.0, 2.0))
+    plain.to_parquet(tmp_path / "fixes.parquet")
+    plain.to_csv(tmp_path / "fixes.csv", index=False)
+    for given in (plain, pa.Table.from_pandas(plain), tmp_path / "fixes.parquet", tmp_path / "fixes.csv"):
+        assert LocationService.of(given, "a").fixes == expected
+    dated = plain.assign(t=pd.to_datetime(plain["t"], unit="s", utc=True))
+    assert LocationService.of(dated, "a").fixes == expected
+    there = pd.DataFrame({"mobile": "a", "t": [1, 2], "lon": [174.0, 174.001], "lat": [-37.0, -37.0]})
+    (one, other) = LocationService.of(there, "a", crs="EPSG:32760").fixes
+    assert other.x - one.x == pytest.approx(89.0, abs=0.5), "a thousandth of a degree there, in metres"
+    with pytest.raises(DataError, match="say in which: crs="):
+        LocationService.of(there, "a")
+    with pytest.raises(DataError, match=r"no fixes of 'c'; expected one of \['a', 'b'\]"):
+        LocationService.of(plain, "c")
+
+
+def test_a_location_service_is_where_its_mobile_was_last_and_nowhere_while_it_is_removed() -> None:
+    rows = [(1, None, 0.0, 95), (2, "update", None, 30), (3, "remove", None, None), (4, "update", 3.0, 40),
+            (5, "add", 7.0, None)]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["t", "op", "x", "quality"]).assign(mobile=1, y=lambda made: made["x"])
+    found = LocationService.of(frame, 1).fixes
+    assert [(fix.t // SECOND, fix.x, fix.quality) for fix in found] == [(1, 0.0, 95), (2, 0.0, 30), (5, 7.0, 100)]
 
 
 def test_an_event_that_cannot_be_read_does_not_end_a_service() -> None:

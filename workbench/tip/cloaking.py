@@ -1,8 +1,9 @@
 """Cloaked positions: a region in place of a point (TIP 3, 2 and 7).
 
 Section 2 names cloaking as a means of privacy, section 7 asks how much has to be told. Here a position becomes the cell
-of a grid in which it lies, or the smallest of ever larger cells in which `k` users are (*k-anonymous*: none of them can
-be told from the others by it). Services match the region by overlap, so that nothing at the user's true position is
+of a grid in which it lies, or a larger one that at least `k` users tell at that time (*k-anonymous*: none of them can be
+told from the others by it, even if it is known where everybody is; that k users are in a cell would not be enough,
+where some of them are so many in a part of it that they tell that part). Services match the region by overlap, so that nothing at the user's true position is
 missed; what is elsewhere in the cell comes in addition. `cost` counts both, against the true position, and beside
 it what a service would answer that takes the middle of the cell for the position. `Cloaked` is a location service
 that tells cells only: the position itself never leaves it.
@@ -25,7 +26,6 @@ from workbench.tip.services import Sight, suggested
 
 Place = tuple[float, float]
 Cell = tuple[float, float, float, float]
-LARGEST = 2.0**20
 
 
 def cell_of(position: Place, cell_m: float) -> Cell:
@@ -41,19 +41,53 @@ def cell_of(position: Place, cell_m: float) -> Cell:
 
 
 def anonymous_cell(position: Place, users: Iterable[Place], k: int, cell_m: float) -> Cell:
-    """The smallest cell, of cells doubled again and again, that holds the position and at least k users.
+    """The cell that a user at a position tells, so that at least k users tell the same one.
 
-    >>> anonymous_cell((130, 20), [(130, 20), (150, 30), (320, 90)], k=3, cell_m=100)
-    (0.0, 0.0, 400.0, 400.0)
+    The cell that holds everybody is divided into four again and again, down to cells of `cell_m`. Of a quadrant with
+    fewer than k users nobody tells: they tell the cell that was divided, and where they are too few for it, so do some
+    of the others. So one who knows where everybody is still has k users to choose from.
+
+    >>> users = [(130, 20), (150, 30), (160, 30), (320, 90)]
+    >>> anonymous_cell((160, 30), users, k=2, cell_m=100), anonymous_cell((320, 90), users, k=2, cell_m=100)
+    ((100.0, 0.0, 200.0, 100.0), (0.0, 0.0, 400.0, 400.0))
     """
     everybody = list(users)
-    size = float(cell_m)
-    while size <= LARGEST:
-        x0, y0, x1, y1 = cell_of(position, size)
-        if sum(x0 <= x < x1 and y0 <= y < y1 for x, y in everybody) >= k:
-            return x0, y0, x1, y1
+    everybody += [] if position in everybody else [position]
+    if len(everybody) < k:
+        raise DataError(f"{len(everybody)} users; expected at least {k}, or a smaller k")
+    x0, _, x1, _ = cell_of(position, cell_m)
+    size = 2 * (x1 - x0)
+    while not all(-size / 2 <= value < size / 2 for user in everybody for value in user):
         size *= 2
-    raise DataError(f"fewer than {k} users within {LARGEST:.0f} m of {position}; expected a smaller k")
+    x0 = y0 = -size / 2
+    while size > cell_m:
+        size /= 2
+        quadrants: dict[Place, list[Place]] = {}
+        for x, y in everybody:
+            quadrants.setdefault((x0 + size * (x >= x0 + size), y0 + size * (y >= y0 + size)), []).append((x, y))
+        staying = _staying(list(quadrants.values()), k)
+        if position in staying:
+            return x0, y0, x0 + 2 * size, y0 + 2 * size
+        (x0, y0), inside = next((corner, inside) for corner, inside in quadrants.items() if position in inside)
+        everybody = [user for user in inside if user not in staying]
+    return x0, y0, x0 + size, y0 + size
+
+
+def _staying(quadrants: list[list[Place]], k: int) -> set[Place]:
+    """Who tells the cell that was divided: nobody, or at least k; k or more, or nobody, are left in each quadrant."""
+    few = [user for inside in quadrants for user in inside if len(inside) < k]
+    if not 0 < len(few) < k:
+        return set(few)
+    # Some of the fullest quadrant join them, if enough are left there; else all of the one with the fewest do.
+    rich = sorted((inside for inside in quadrants if len(inside) >= k), key=lambda inside: (len(inside), sorted(inside)))
+    joining: set[Place] = set()
+    number = len(few)
+    for user in sorted(rich[-1]):
+        if number < k or user in joining:
+            joining.add(user)
+            number += 1
+    enough = len(rich[-1]) - (number - len(few)) >= k
+    return {*few, *(joining if enough else rich[0])}
 
 
 class Cost(NamedTuple):

@@ -12,13 +12,12 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.errors import DataError
-from workbench.tip.services import Fix, Sight
-from workbench.tip.walk import SECOND, Provider, Walk
+from workbench.tip.services import LocationService, Sight
+from workbench.tip.walk import Provider, Walk
 
 
 def tourist_day(
-    fixes: pd.DataFrame,
+    fixes: Any,
     mobile: Any,
     places: pd.DataFrame,
     rooms: pd.DataFrame,
@@ -27,17 +26,17 @@ def tourist_day(
     reach_m: float = 120.0,
     near_m: float = 60.0,
     ahead_m: float = 0.0,
+    random_seed: int | None = None,
 ) -> Walk:
-    """The day of one mobile; `t` in whole seconds.
+    """The day of one mobile of any table of fixes.
 
     `places` have ``place, x, y, category, name``, `rooms` ``place, museum, exhibit, geometry``. Sights are told of
-    within `reach_m`, a coffee shop is reached within `near_m` of its door, maps are fetched `ahead_m` in advance.
+    within `reach_m`, a coffee shop is reached within `near_m` of its door, maps are fetched `ahead_m` in advance,
+    with a `random_seed` in a random direction.
     """
-    rows = fixes[fixes["mobile"] == mobile].sort_values("t")
-    if rows.empty:
-        raise DataError(f"no fixes of {mobile!r}; expected one of {sorted(fixes['mobile'].unique())[:5]}")
-    path = [Fix(int(t) * SECOND, float(x), float(y), 95) for t, x, y in zip(rows["t"], rows["x"], rows["y"])]
-    return Walk(path, (_city(places, reach_m), *_museums(rooms), *_cafes(places, near_m)), likes, ahead_m=ahead_m)
+    path = LocationService.of(fixes, mobile, quality=95).fixes
+    providers = (_city(places, reach_m), *_museums(rooms), *_cafes(places, near_m))
+    return Walk(path, providers, likes, ahead_m=ahead_m, random_seed=random_seed)
 
 
 def _city(places: pd.DataFrame, reach_m: float) -> Provider:

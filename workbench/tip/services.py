@@ -25,13 +25,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import atan2, cos, floor, hypot, sin, tau
 from random import Random
 from typing import Any
 
-import pandas as pd
-
+from workbench import tables
+from workbench.crs import Coordinates, converted, in_words
 from workbench.errors import DataError
+from workbench.geometry import PLANAR
+from workbench.model.columns import is_null
 from workbench.model.extents import one_of
 from workbench.model.regions import Region, region
 from workbench.model.relations import Overlap
@@ -98,7 +101,7 @@ class Sight:
     theme: str
     text: str = ""
 
-    @property
+    @cached_property
     def object_region(self) -> Region:
         return region(SIGHTS, position=disc((self.x, self.y), self.reach_m), theme=self.theme)
 
@@ -143,20 +146,46 @@ class LocationService:
     interval: int = 0
 
     @staticmethod
-    def of(frame: pd.DataFrame, mobile: Any, tick_us: int = 1_000_000, start: int = 0) -> LocationService:
-        """The location service of one mobile of a table of fixes, with integer times.
+    def of(
+        fixes: Any, mobile: Any, *, quality: int = BEST, crs: Any = None, zone: str | None = None
+    ) -> LocationService:
+        """The location service of one mobile of any table of fixes: whatever `replay` takes as such.
 
-        >>> LocationService.of(pd.DataFrame({"mobile": [7], "t": [3], "x": [1.0], "y": [2.0]}), 7).fixes
-        (Fix(t=3000000, x=1.0, y=2.0, quality=100),)
+        Services measure in metres; where the fixes are in degrees, `crs` says in which. A column `quality` is the
+        receiver's, and without one it is `quality`. Nothing is published while the mobile is removed.
+
+        >>> LocationService.of({"mobile": [7, 7], "t": [3, 4], "x": [1.0, None], "y": [2.0, None],
+        ...                     "op": [None, "update"]}, 7).fixes
+        (Fix(t=3000000, x=1.0, y=2.0, quality=100), Fix(t=4000000, x=1.0, y=2.0, quality=100))
         """
-        rows = frame[frame["mobile"] == mobile].sort_values("t")
-        quality = rows["quality"] if "quality" in rows else [BEST] * len(rows)
-        return LocationService(
-            tuple(
-                Fix(start + int(t) * tick_us, float(x), float(y), int(q))
-                for t, x, y, q in zip(rows["t"], rows["x"], rows["y"], quality)
-            )
-        )
+        frame = tables.load(fixes, "fixes")
+        if crs is not None:
+            frame = converted(frame, "fixes", Coordinates(PLANAR, in_words(crs)))
+        rows = tables.read(frame, "fixes", zone)
+        if rows.metric != PLANAR or rows.clock is None:
+            raise DataError("fixes in degrees, or without x, y; services measure in metres, so say in which: crs=")
+        own = rows.frame[rows.frame["id"] == mobile].sort_values("t")
+        made: list[Fix] = []
+        last: Fix | None = None
+        for row in own.to_dict("records"):
+            if row["op"] == "remove":
+                last = None
+            if row["op"] == "remove" or (row["op"] == "update" and last is None):
+                continue
+            x, y, q = (row.get(name) for name in ("x", "y", "quality"))
+            if is_null(x) or is_null(y):
+                if last is None:
+                    continue  # a mobile of which no position is known
+                x, y = last.x, last.y
+            if is_null(q):
+                q = last.quality if last else quality
+            t_us = int(row["t"]) * rows.clock.tick.nanoseconds // 1000
+            last = Fix(t_us, float(x), float(y), int(q))  # type: ignore[arg-type]
+            made.append(last)
+        if not made:
+            some = sorted(rows.frame["id"].unique(), key=str)[:5]
+            raise DataError(f"no fixes of {mobile!r}; expected one of {some}")
+        return LocationService(tuple(made))
 
     def advertisement(self, quality: int) -> Advertisement:
         return Advertisement("Location", "location", quality=quality, format=GPS, interval=self.interval)

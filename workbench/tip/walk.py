@@ -24,7 +24,7 @@ from workbench.model.shapes import box
 from workbench.tip.availability import Passage, passages
 from workbench.tip.broker import broker
 from workbench.tip.host import Leave
-from workbench.tip.inputs import Disconnect
+from workbench.tip.inputs import Disconnect, Received
 from workbench.tip.observer import Auxiliary
 from workbench.tip.services import (
     GPS,
@@ -88,7 +88,11 @@ def first_states(providers: Iterable[Provider]) -> dict[str, State]:
 
 
 class Walk:
-    """A user who walks past providers; `poor` is the quality of GPS indoors, None leaves it as it is."""
+    """A user who walks past providers; `poor` is the quality of GPS indoors, None leaves it as it is.
+
+    Maps are fetched `ahead_m` in advance by the user's heading, or with a `random_seed` by headings drawn at random;
+    with 0 none is fetched.
+    """
 
     def __init__(
         self,
@@ -98,6 +102,7 @@ class Walk:
         *,
         poor: int | None = 30,
         ahead_m: float = 0.0,
+        random_seed: int | None = None,
     ) -> None:
         self.providers, self.likes = tuple(providers), tuple(likes)
         self.given = tuple(self._received(fix, poor) for fix in fixes)
@@ -110,7 +115,7 @@ class Walk:
         )
         self.snapshots: list[Snapshot] = []
         self.world.start(*self.world.brokers)
-        self._join_user(ahead_m)
+        self._join_user(Prefetcher(ahead_m=ahead_m, seed=random_seed) if ahead_m else None)
         for one in self.providers:
             self._join_provider(one)
         self._run()
@@ -121,12 +126,12 @@ class Walk:
 
     # -- the world ---------------------------------------------------------------------------------------------
 
-    def _join_user(self, ahead_m: float) -> None:
+    def _join_user(self, ahead: Prefetcher | None) -> None:
         types = sorted({sight.item_type for one in self.providers for sight in one.sights})
         self.world.join("gps", USER, LocationService(self.given)).join("map", USER, MapClient())
         self.world.join("display", USER, Display(tuple(types))).join("history", USER, History())
-        if ahead_m:
-            self.world.join("ahead", USER, Prefetcher(ahead_m=ahead_m))
+        if ahead:
+            self.world.join("ahead", USER, ahead)
 
     def _join_provider(self, one: Provider) -> None:
         self.world.join(f"{one.name} information", one.name, Information(one.sights, self.likes))
@@ -204,13 +209,15 @@ class Walk:
                     open_since = None
             if open_since is not None:
                 rows.append((one.name, "user", open_since // SECOND, pd.NA, None))
-        longest = max((b.t - a.t for a, b in zip(self.given, self.given[1:])), default=0) // SECOND
+        ends = {fix.t // SECOND: after.t // SECOND for fix, after in zip(self.given, self.given[1:])}
         for id in dict.fromkeys(id for _, id in self.shown.shown):
-            times = [t // SECOND for t, shown in self.shown.shown if shown == id]
-            starts = [t for before, t in zip([None, *times], times) if before is None or t - before > longest + 1]
+            times = sorted({t // SECOND for t, shown in self.shown.shown if shown == id})
+            # The user is where the last fix was, until the next one.
+            starts = [t for t in times if t not in {ends.get(before) for before in times}]
             for start, following in zip(starts, [*starts[1:], None]):
                 last = max(t for t in times if following is None or t < following)
-                rows.append((id, "user", start, last + 1, "unmatch"))
+                end = ends.get(last)
+                rows.append((id, "user", start, pd.NA if end is None else end, None if end is None else "unmatch"))
         made = pd.DataFrame(rows, columns=list(tables.TIMELINES)).astype({"pi": "Int64"})
         return made.sort_values(["tau", "publication"], ignore_index=True)
 
@@ -253,4 +260,21 @@ class Walk:
             "recommendations": int((to_display & (sent["type"] == "Recommendation")).sum()),
             "items recommended": len(advised),
             "recommended, then come to": len({id for t, id in shown.shown if t > advised.get(id, t)}),
+            **self._maps(),
+        }
+
+    def _maps(self) -> dict[str, int]:
+        """Which maps were fetched ahead, which of them nobody asked for afterwards, and which were waited for."""
+        sent = self.messages
+        left = set(sent.loc[(sent["sender"] == USER) & (sent["receiver"] != "map"), "id"])
+        asked = [
+            (t, input.event) for t, at, input, _ in self.world.recording
+            if at == USER and isinstance(input, Received) and input.event.type == "MapRequest"
+        ]  # fmt: skip
+        ahead = [(t, event.body) for t, event in asked if event.prefetched and event.id in left]
+        needed = [(t, event.body) for t, event in asked if not event.prefetched]
+        return {
+            "maps fetched ahead": len(ahead),
+            "of these never needed": sum(not any(t > at and tile == what for t, tile in needed) for at, what in ahead),
+            "maps waited for": sum(event.id in left and not event.prefetched for _, event in asked),
         }
