@@ -183,31 +183,46 @@ def test_a_registry_that_is_not_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_wrappers_start_and_stop_processes_and_mend_those_that_were_killed(tmp_path: Path) -> None:
-    """Figures 8 to 10 with a process for each broker and service, of which two are killed."""
+    """Figures 8 to 10 with a process for each broker and service, of which three are killed.
+
+    The guide reads coordinates, and there are tags only: what comes through went by an auxiliary service.
+    """
     behaviours = "tests.tip.processes"
-    server = Wrapper("server", {"guide": f"{behaviours}:GUIDE"}, tmp_path)
+    server = Wrapper("server", {"guide": f"{behaviours}:GUIDE"}, tmp_path, auxiliaries=f"{behaviours}:READERS")
     client = Wrapper(
         "client", {"ticker": f"{behaviours}:TICKER", "display": f"{behaviours}:DISPLAY"}, tmp_path, connect=["server"]
     )
 
+    def got(type: str = "Information") -> list[int]:
+        return [int(field(e["body"], "n", "0")) for e in client.received("display") if e["type"] == type]
+
     def more() -> None:
         """Wait until information about two more positions has come."""
-        enough = len(client.received("display")) + 2
-        client.wait(lambda: len(client.received("display")) >= enough, "more information")
+        enough = len(got()) + 2
+        client.wait(lambda: len(got()) >= enough, "more information")
+
+    def kill(wrapper: Wrapper, name: str) -> None:
+        wrapper.processes[name].send_signal(signal.SIGKILL)
+        wrapper.processes[name].wait()
 
     with server, client:
         more()
-        server.processes["guide"].send_signal(signal.SIGKILL)
-        server.processes["guide"].wait()
+        assert not got("Tap")
+        client.show("display")
+        client.wait(lambda: bool(got("Tap")), "a tap")
+        kill(server, "guide")
         assert server.mend() == ["guide"] and client.mend() == []
         more()
-        client.processes["client"].send_signal(signal.SIGKILL)
-        client.processes["client"].wait()
+        kill(client, "client")
         assert client.mend() == ["client"]
         more()
-        numbers = [int(field(event["body"], "n")) for event in client.received("display")]
+        kill(server, "server")
+        assert server.mend() == ["server"] and client.mend() == []
+        more()
+        numbers = got()
         assert len(set(numbers)) == len(numbers) and numbers == sorted(numbers), "once, and in order"
         client.stop(keep=True)
     assert client.registered() == {"ticker", "display"} and server.registered() == set()
     assert any("client ended; 2 services kept" in line for line in client.log)
     assert any("server ended; 0 services kept" in line for line in server.log)
+    assert sum("server starts auxiliary/reader" in line for line in server.log) >= 2, "before it was killed, and after"

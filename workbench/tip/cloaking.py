@@ -1,12 +1,14 @@
 """Cloaked positions: a region in place of a point (TIP 3, 2 and 7).
 
 Section 2 names cloaking as a means of privacy, section 7 asks how much has to be told. Here a position becomes the cell
-of a grid in which it lies, or a larger one that at least `k` users tell at that time (*k-anonymous*: none of them can be
-told from the others by it, even if it is known where everybody is; that k users are in a cell would not be enough,
-where some of them are so many in a part of it that they tell that part). Services match the region by overlap, so that nothing at the user's true position is
-missed; what is elsewhere in the cell comes in addition. `cost` counts both, against the true position, and beside
-it what a service would answer that takes the middle of the cell for the position. `Cloaked` is a location service
-that tells cells only: the position itself never leaves it.
+of a grid in which it lies, or a larger one that at least `k` users tell at that time. They are *k-anonymous*: none of
+them can be told from the others, even if it is known where everybody is. That k users are in the cell would not be
+enough, where so many of them are in a part of it that they tell that part.
+
+Services match the region by overlap, so that nothing at the user's true position is missed; what is elsewhere in the
+cell comes in addition. `cost` counts both, against the true position, and beside it what a service would answer that
+takes the middle of the cell for the position. `Cloaked` is a location service that tells cells only: the position
+itself never leaves it.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def _staying(quadrants: list[list[Place]], k: int) -> set[Place]:
     if not 0 < len(few) < k:
         return set(few)
     # Some of the fullest quadrant join them, if enough are left there; else all of the one with the fewest do.
-    rich = sorted((inside for inside in quadrants if len(inside) >= k), key=lambda inside: (len(inside), sorted(inside)))
+    rich = sorted((inside for inside in quadrants if len(inside) >= k), key=lambda users: (len(users), sorted(users)))
     joining: set[Place] = set()
     number = len(few)
     for user in sorted(rich[-1]):

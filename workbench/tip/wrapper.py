@@ -3,12 +3,14 @@
 "Both sides use a wrapper process that is used to effectively start and stop all running processes, i.e., the broker and
 services." Broker and services are processes of their own. The wrapper starts the broker, then the services, and when
 they are registered has the broker connect to other brokers (Figure 8); it stops them in the order of Figure 9, or with
-`keep` in that of Figure 10. A process that died is started again by `mend`: a broker with the registry it left.
+`keep` in that of Figure 10. A process that died is started again by `mend`: a broker with the registry it left; and a
+broker that lost another one connects again. Auxiliary services are part of the broker's process, which starts and stops
+them by itself.
 
 Ports are files in a folder that both sides see. A process ends when its wrapper does, however that ends, because the
 system then closes its standard input.
 
-    python -m workbench.tip.wrapper broker NAME FOLDER
+    python -m workbench.tip.wrapper broker NAME FOLDER [module:attribute]
     python -m workbench.tip.wrapper service NAME FOLDER BROKER module:attribute
 """
 
@@ -29,7 +31,8 @@ from workbench.errors import WorkbenchError
 from workbench.tip import registry
 from workbench.tip.broker import broker
 from workbench.tip.host import Behaviour, Host
-from workbench.tip.inputs import Connect, Shutdown, Start
+from workbench.tip.inputs import Connect, Foreground, Shutdown, Start
+from workbench.tip.observer import Auxiliary
 from workbench.tip.state import Limits
 from workbench.tip.tcp import BrokerServer, ServiceClient
 
@@ -69,9 +72,20 @@ class Ports(MutableMapping[str, int]):
 class Wrapper:
     """A broker and its services as processes: the TIP client, or the TIP server."""
 
-    def __init__(self, name: str, services: Mapping[str, str], folder: Path, connect: Iterable[str] = ()) -> None:
-        """`services` are behaviours by name, as ``module:attribute``; `connect` are other brokers."""
+    def __init__(
+        self,
+        name: str,
+        services: Mapping[str, str],
+        folder: Path,
+        connect: Iterable[str] = (),
+        auxiliaries: str = "",
+    ) -> None:
+        """`services` are behaviours by name, as ``module:attribute``; `connect` are other brokers.
+
+        `auxiliaries` are the behaviours of auxiliary services by `Auxiliary`, as ``module:attribute`` too.
+        """
         self.name, self.services, self.folder, self.connect = name, dict(services), folder, tuple(connect)
+        self.auxiliaries = auxiliaries
         self.processes: dict[str, subprocess.Popen[str]] = {}
 
     def __enter__(self) -> Wrapper:
@@ -90,15 +104,19 @@ class Wrapper:
         return self
 
     def mend(self) -> list[str]:
-        """Start again what died; who it was."""
+        """Start again what died, and connect with brokers that did; who of one's own it was."""
         dead = [name for name, process in self.processes.items() if process.poll() is not None]
         if self.name in dead:
             self._start_broker()
-            self._say(*(f"connect {other}" for other in self.connect))
+        self._say(*(f"connect {other}" for other in self.connect))
         for name in dead:
             if name != self.name:
                 self._start_service(name)
         return dead
+
+    def show(self, service: str) -> None:
+        """The user sees this service now: user input goes to it alone."""
+        self._say(f"show {service}")
 
     def stop(self, keep: bool = False) -> None:
         """Un-register from other brokers, end the services, end the broker (Figure 9); `keep` the registry."""
@@ -145,7 +163,7 @@ class Wrapper:
 
     def _start_broker(self) -> None:
         Ports(self.folder).pop(self.name, None)
-        self._process(self.name, "broker")
+        self._process(self.name, "broker", *([self.auxiliaries] if self.auxiliaries else []))
         self.wait(lambda: self.name in Ports(self.folder), f"the port of {self.name}")
 
     def _start_service(self, name: str) -> None:
@@ -172,15 +190,16 @@ async def _commands() -> asyncio.StreamReader:
     return reader
 
 
-async def _broker(name: str, folder: Path) -> None:
+async def _broker(name: str, folder: Path, known: Mapping[Auxiliary, Behaviour]) -> None:
     file = folder / f"{name}.registry"
     limits = Limits(grace=10_000_000)
-    state = broker(name, seed=secrets.token_hex(16), limits=limits)
+    state = broker(name, seed=secrets.token_hex(16), limits=limits, auxiliaries=tuple(known))
     state = registry.read(state, file.read_text(encoding="utf-8")) if file.exists() else state
     commands = await _commands()
     with (folder / f"{name}.log").open("a", encoding="utf-8", buffering=1) as log:
         server = BrokerServer(
             state, addresses=Ports(folder), keeping=False, registry=file,
+            launcher=lambda name, auxiliary: known[auxiliary],
             on_log=lambda t, text: print(t, text, file=log),
         )  # fmt: skip
         async with server:
@@ -188,6 +207,8 @@ async def _broker(name: str, folder: Path) -> None:
             while line := (await commands.readline()).decode().split():
                 if line[0] == "connect":
                     server.input(Connect(line[1]))
+                elif line[0] == "show":
+                    server.input(Foreground(line[1]))
                 else:
                     server.input(Shutdown(keep=line[0] == "keep"))
                     return await server.quiet()
@@ -209,13 +230,18 @@ async def _service(name: str, folder: Path, at: str, behaviour: Behaviour) -> No
         await client.close()
 
 
+def _named(path: str) -> Any:
+    """What stands at ``module:attribute``."""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
 def main(kind: str, name: str, folder: str, *more: str) -> None:
     """Run one process."""
     if kind == "broker":
-        asyncio.run(_broker(name, Path(folder)))
+        asyncio.run(_broker(name, Path(folder), _named(more[0]) if more else {}))
     else:
-        module, _, attribute = more[1].partition(":")
-        asyncio.run(_service(name, Path(folder), more[0], getattr(importlib.import_module(module), attribute)))
+        asyncio.run(_service(name, Path(folder), more[0], _named(more[1])))
 
 
 if __name__ == "__main__":
