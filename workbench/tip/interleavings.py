@@ -73,10 +73,29 @@ class World(NamedTuple):
     now: int
 
 
-def world_key(world: World) -> Any:
-    """What a world is known by."""
+def by_identity(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, called once for each first argument and what follows it; many worlds share a broker's state.
+
+    >>> known = by_identity(lambda names, more: [*names, more])
+    >>> names = ["a"]
+    >>> known(names, "b") is known(names, "b"), known(["a"], "b") is known(names, "b")
+    (True, False)
+    """
+    known: dict[Any, tuple[Any, Any]] = {}
+
+    def called(first: Any, *more: Any) -> Any:
+        key = (id(first), *((type(one), one) for one in more))  # inputs of two kinds can be equal as tuples
+        if key not in known:
+            known[key] = (first, function(first, *more))  # the first is kept, so that its identity stays its own
+        return known[key][1]
+
+    return called
+
+
+def world_key(world: World, key: Callable[[State, int], Any]) -> Any:
+    """What a world is known by; `key` is `state_key`, or the same `by_identity`."""
     return (
-        tuple(state_key(world.brokers[name], world.now) for name in sorted(world.brokers)),
+        tuple(key(world.brokers[name], world.now) for name in sorted(world.brokers)),
         tuple((name, host_key(host)) for name, host in sorted(world.hosts.items())),
         tuple(sorted(world.at.items())),
         tuple(sorted((link, tuple(map(event_key, events))) for link, events in world.channels.items() if events)),
@@ -138,7 +157,8 @@ class Explorer:
     def __init__(
         self, scripts: Mapping[str, Script], step: Stepping, plan: Plan = MEET, react: Reacting = react
     ) -> None:
-        self.scripts, self.step, self.plan, self.react = scripts, step, plan, react
+        self.scripts, self.step, self.plan, self.react = scripts, by_identity(step), plan, react
+        self.key = by_identity(state_key)
         self.reached: Counter[str] = Counter()
 
     def first(self) -> World:

@@ -9,7 +9,7 @@ state is known by: that is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from workbench.tip.interleavings import (
     Script,
     Stepping,
     World,
+    by_identity,
     event_key,
     host_key,
     react,
@@ -95,6 +96,7 @@ class Tables:
     longest: int = 1
     worlds: int = 0
     transitions: int = 0
+    key: Callable[[State, int], Any] = field(default_factory=lambda: by_identity(state_key), repr=False)
 
     @property
     def brokers(self) -> list[str]:
@@ -105,7 +107,7 @@ class Tables:
     def state(self, state: State, now: int) -> int:
         """The number of a broker's state; facts are noted when it is met for the first time."""
         table = self.nodes[state.name]
-        number = table.number(state_key(state, now))
+        number = table.number(self.key(state, now))
         if number == len(table.facts):
             table.facts.append(_facts(state, now))
         return number
@@ -203,7 +205,7 @@ def _walk(tables: Tables, explorer: Explorer, first: World, limit: int) -> int:
     for name, host in first.hosts.items():
         tables.nodes[name].number(host_key(host))
     tables.met_in(first)
-    seen, worlds = {world_key(first)}, [first]
+    seen, worlds = {world_key(first, tables.key)}, [first]
     while worlds:
         world = worlds.pop()
         for action in explorer.actions(world):
@@ -212,7 +214,7 @@ def _walk(tables: Tables, explorer: Explorer, first: World, limit: int) -> int:
                     tables.passed(state, world.now)
             after = explorer.act(world, action)
             tables.transitions += 1
-            key = world_key(after)
+            key = world_key(after, tables.key)
             if key not in seen:
                 if len(seen) >= limit:
                     raise WorkbenchError(f"more than {limit} states; expected a smaller world, or a larger limit")

@@ -82,7 +82,7 @@ class _Search(Explorer):
 
     def run(self, limit: int) -> Exploration:
         first = self.first()
-        keys = {world_key(first): 0}
+        keys = {world_key(first, self.key): 0}
         worlds, parents = [first], [(-1, "")]
         edges: list[tuple[int, int, str]] = []
         queue = deque([0])
@@ -98,7 +98,7 @@ class _Search(Explorer):
                 except Violation as violation:
                     trace = (*_trace(parents, number), " ".join(action))
                     return self._exploration(worlds, edges, ends, Found(str(violation), trace))
-                key = world_key(after)
+                key = world_key(after, self.key)
                 if key not in keys:
                     if len(worlds) >= limit:
                         raise WorkbenchError(f"more than {limit} states; expected a smaller world, or a larger limit")
