@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.brokering.broker import Broker
 from workbench.errors import DataError
+from workbench.model.columns import column
+from workbench.model.filters import other, own
+from workbench.model.pubsub import publications, subscription
+from workbench.model.regions import region
+from workbench.model.scenario import Scenario
 from workbench.tip.descriptions import ServiceDescription, from_body
 from workbench.tip.observer import Auxiliary, Registered, Subscription, evaluate, waiting_for_each_other
-from workbench.tip.rules import Advertisement, Condition, Entry, Priority, Rule
+from workbench.tip.rules import SERVICES, Advertisement, Condition, Entry, Priority, Rule
 
 GPS = Advertisement("Location", "location", "location", quality=60, latency=20, failure_rate=5.0, format="gps")
 HIGH, MEDIUM, LOW = Priority.HIGH, Priority.MEDIUM, Priority.LOW
@@ -220,3 +226,55 @@ def test_evaluating_again_changes_nothing(world: list[Registered]) -> None:
     once = evaluate(world)
     again = [replace(one, subscriptions=once.subscriptions.get(one.label, frozenset())) for one in world]
     assert evaluate(again) == once
+
+
+# -- the observer as a broker over services ------------------------------------------------------------------
+
+WISHES = (
+    Rule(event_type="A"), Rule(quality=50), Rule(event_category="x", local=False), Rule(latency=4, format="f"),
+    Rule(failure_rate=1.0, external=False), Rule(publisher="p1"), Rule(service_category="d"),
+)  # fmt: skip
+CELLS = ("event_type", "event_category", "quality", "service_category", "publisher", "place", "latency",
+         "failure_rate", "format")  # fmt: skip
+advertised = st.lists(
+    st.tuples(st.sampled_from(["p1", "p2", "p3"]), st.none() | advertisements, st.booleans()), max_size=8
+)
+
+
+@settings(max_examples=25)
+@given(advertised)
+def test_what_the_observer_accepts_is_what_the_state_persistent_broker_of_the_model_matches(
+    history: list[tuple[str, Advertisement | None, bool]],
+) -> None:
+    """Advertisements come, change and go; a broker whose space is that of services tells of each match and unmatch."""
+    offers = publications(
+        "offers", rows="places", regions={"offer": region(SERVICES, **{name: getattr(column, name) for name in CELLS})}
+    )
+    accepting = own.wish.contains(other.offer, space=SERVICES)
+    wishes = [
+        subscription(f"rule {n}", regions={"wish": rule.interest_region}, filter=accepting)
+        for n, rule in enumerate(WISHES)
+    ]
+    broker = Broker(Scenario([SERVICES], [offers], wishes))
+    known: dict[str, Entry] = {}
+    told: set[tuple[str, str]] = set()
+    for label, said, outside in history:
+        if said is None and label not in known:
+            continue
+        if said is None:
+            del known[label]
+            messages = broker.remove("offers", label)
+        else:
+            entry = Entry(label, said, "b2" if outside else "")
+            values = (said.type, said.category, said.quality, said.service_category, label, entry.place, said.latency,
+                      said.failure_rate, said.format)  # fmt: skip
+            act = broker.update if label in known else broker.add
+            known[label] = entry
+            messages = act("offers", label, **dict(zip(CELLS, values)))
+        for message in messages:
+            for publisher in message.publications:
+                pair = (publisher, str(message.subscription).partition("/")[0])
+                assert message.kind == "match" or pair in told
+                (told.add if message.kind == "match" else told.discard)(pair)
+        accepted = {(label, f"rule {n}") for n, rule in enumerate(WISHES) for label in known if rule.accepts(known[label])}
+        assert told == accepted
