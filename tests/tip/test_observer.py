@@ -214,8 +214,8 @@ def test_who_is_active_has_what_it_needs_and_who_is_stalled_has_not(world: list[
         assert (one.label in found.active) == all(
             any(condition.accepts(entry) for entry in offered) for condition in one.description.conditions
         )
-        for subscription in found.subscriptions.get(one.label, ()):
-            assert subscription.publisher in found.active - {one.label}
+        for made in found.subscriptions.get(one.label, ()):
+            assert made.publisher in found.active - {one.label}
         for group in one.description.groups:
             if one.label in found.active and any(rule.accepts(entry) for rule in group for entry in offered):
                 assert found.subscriptions[one.label]
@@ -276,5 +276,5 @@ def test_what_the_observer_accepts_is_what_the_state_persistent_broker_of_the_mo
                 pair = (publisher, str(message.subscription).partition("/")[0])
                 assert message.kind == "match" or pair in told
                 (told.add if message.kind == "match" else told.discard)(pair)
-        accepted = {(label, f"rule {n}") for n, rule in enumerate(WISHES) for label in known if rule.accepts(known[label])}
-        assert told == accepted
+        names = {f"rule {n}": rule for n, rule in enumerate(WISHES)}
+        assert told == {(p, name) for p, entry in known.items() for name, rule in names.items() if rule.accepts(entry)}
