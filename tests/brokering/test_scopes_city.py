@@ -54,3 +54,14 @@ def test_live_the_same_and_a_private_driver_turns_professional() -> None:
     assert [str(message) for message in live.update("people", "ann", position=(900.0, 0.0))] == [
         "t=3 ann: unmatch cinema, flyer, kiosk, shoes"
     ]
+
+
+def test_live_the_nearest_is_the_nearest_that_one_sees() -> None:
+    live = ScopedBroker(nearest_fuel(), city())
+    for row in fuel().itertuples():
+        live.add("stations", row.place, kind=row.kind, position=(row.x, row.y))
+    for name in ("pia", "tom"):
+        live.add("drivers", name, position=(120.0, 0.0))
+    assert live.broker.matches == {("pump", "pia"), ("depot", "tom")}
+    live.change(city().join("pia", "Professional"))
+    assert live.broker.matches == {("depot", "pia"), ("depot", "tom")}
