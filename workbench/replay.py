@@ -270,7 +270,7 @@ def _positioned(fixes: Any) -> tuple[Any, Coordinates | None]:
     from workbench.datasets import layout
     from workbench.datasets.frames import fixes_from
 
-    if hasattr(fixes, "manifest"):  # what an ingest returned
+    if not tables.of_spark(fixes) and hasattr(fixes, "manifest"):  # what an ingest returned
         fixes = fixes.path
     said = None
     if isinstance(fixes, str | Path) and layout.is_ingested(fixes):
@@ -392,7 +392,7 @@ def _for_spark(fixes: Any) -> Any:
             return [[str(file)] for file in layout.open_fixes(path).files]
         if path.is_dir() or path.suffix == ".parquet":
             return spark.raw(path, layout.bucket_of)
-    elif spark.is_table(fixes):
+    elif tables.of_spark(fixes):
         return fixes
     return spark.sharded(tables.load(fixes, "fixes"), layout.bucket_of)
 
@@ -475,9 +475,9 @@ def _write(table: Any, path: Path) -> None:
     if isinstance(table, pd.DataFrame):
         table.to_parquet(path, index=False)
     else:
-        # Spark's own default has no zone, and is read back as a local time
-        table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        table.write.parquet(str(path))
+        from workbench.engines import spark
+
+        spark.save(table, path)
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

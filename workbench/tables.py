@@ -107,13 +107,18 @@ def load(source: Any, name: str = "table") -> pd.DataFrame:
         return _load_path(Path(source), name)
     if isinstance(source, pa.Table | pa.RecordBatch):
         return _from_arrow(pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source)
+    if of_spark(source):
+        return _from_arrow(source.toArrow())  # by way of Arrow, Spark's instants keep their zone
     if hasattr(source, "to_pandas"):
         return source.to_pandas()  # type: ignore[no-any-return]
-    if hasattr(source, "toArrow"):
-        return _from_arrow(source.toArrow())  # by way of Arrow, Spark's instants keep their zone
     if isinstance(source, Mapping):
         return pd.DataFrame(dict(source))
     raise DataError(f"{name}: {type(source).__name__} is not a table; expected a path, pandas, Arrow or Spark")
+
+
+def of_spark(given: Any) -> bool:
+    """Whether something is a Spark table, classic or Connect; the latter takes any attribute for a column."""
+    return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
 
 
 def _from_arrow(table: Any) -> pd.DataFrame:
@@ -263,7 +268,8 @@ def columns_of(source: Any) -> list[str]:
 
                 return list(pq.read_schema(parquet_files(path)[0]).names)
             return _header(path)[0] if _is_text(path) else []
-        names = getattr(source, "column_names", None) or getattr(source, "columns", None)
+        names = None if of_spark(source) else getattr(source, "column_names", None)
+        names = names or getattr(source, "columns", None)
         return list(map(str, source if isinstance(source, Mapping) or names is None else names))
     except (OSError, ValueError, TypeError, DataError):
         return []  # said where the table is read

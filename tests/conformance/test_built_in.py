@@ -1,4 +1,4 @@
-"""Every built-in scenario gives the same tables on every engine in this process, and live."""
+"""Every built-in scenario gives the same tables on every engine, and live."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.conformance.living import lived, notified
+from tests.conformance.packing import replayed_together
 from tests.conformance.strategies import Case
 from workbench.replay import replay
 from workbench.scenarios import BUILT_IN, named
@@ -54,20 +55,42 @@ def world() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     return fixes, places, pd.DataFrame({"place": ["glass", "masks"], "geometry": list(ROOMS)})
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_local_and_live_say_what_the_reference_says(name: str, world: tuple[pd.DataFrame, ...]) -> None:
+def case_of(name: str, world: tuple[pd.DataFrame, ...]) -> Case:
     fixes, places, rooms = world
     given = {"traffic": None, "friends": None, "tourists": rooms}.get(name, places)
     if "pause_h" in SMALL[name]:  # looks back at any shop: the reference asks for every one at every instant
         fixes = fixes[fixes.t < 80]
-    made = named(name)(**SMALL[name])
+    return Case(named(name)(**SMALL[name]), fixes, given, int(fixes.t.max()))
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_local_and_live_say_what_the_reference_says(name: str, world: tuple[pd.DataFrame, ...]) -> None:
+    case = case_of(name, world)
+    made, fixes, given = case.scenario, case.fixes, case.places
     judge = replay(made, fixes, given, engine="reference")
     assert set(judge.notifications["kind"]) == {"match", "unmatch"}
     said = replay(made, fixes, given, engine="local")
     assert_frame_equal(said.timelines, judge.timelines, check_exact=True)
     assert_frame_equal(said.notifications, judge.notifications, check_exact=True)
-    broker, _ = lived(Case(made, fixes, given, int(fixes.t.max())))
+    broker, _ = lived(case)
     assert notified(broker.notifications) == notified(judge.notifications)
+
+
+def rows_of(timelines: pd.DataFrame) -> list[tuple[object, ...]]:
+    listed = timelines.astype(object).itertuples(index=False, name=None)
+    return sorted((tuple(None if pd.isna(cell) else cell for cell in row) for row in listed), key=repr)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)  # it may be the first one on a machine, where workers compile their kernels
+def test_spark_says_what_the_local_engine_says(spark: object, world: tuple[pd.DataFrame, ...]) -> None:
+    names = sorted(BUILT_IN)
+    cases = [case_of(name, world) for name in names]
+    for name, made, (done, timelines) in zip(names, cases, replayed_together(cases), strict=True):
+        said = replay(made.scenario, made.fixes, made.places, engine="local")
+        assert rows_of(timelines) == rows_of(said.timelines), name
+        for counted in ("matches", "unmatches", "rows_in", "rows_collapsed", "rows_set_aside"):
+            assert done.metrics[counted] == said.metrics[counted], (name, counted)
 
 
 def test_every_built_in_scenario_is_in_the_table() -> None:

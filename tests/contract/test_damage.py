@@ -13,7 +13,7 @@ import pytest
 from tests.contract.commands import typed
 from workbench.errors import DataError
 
-ENGINES = ["local"]
+ENGINES = ["local", "spark"]
 PLACES = pd.DataFrame({"place": range(40), "x": np.arange(40) * 25.0, "y": 0.0})
 
 

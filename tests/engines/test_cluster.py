@@ -1,18 +1,23 @@
-"""Spark as a cluster has it: executors of their own, and workers that die."""
+"""Spark as a cluster has it: executors of their own, workers that die, a server that is only spoken to."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from workbench.java import find_java
 from workbench.replay import replay
+from workbench.session import installed_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLAY = """
@@ -44,6 +49,59 @@ print(json.dumps(rows))
 from workbench.session import spark_log
 print(spark_log(), file=sys.stderr)
 """
+SPOKEN_TO = """
+import json, sys
+import pandas as pd
+from workbench.replay import replay
+from workbench.session import spark_session
+
+fixes, places = sys.argv[1:3]
+session = spark_session()
+assert "connect" in type(session).__module__, type(session)
+given = {"coffee": (fixes, places), "proximity": (session.read.parquet(fixes), places)}
+said = {}
+for name, tables in given.items():
+    here = replay(name, *tables, engine="spark", parameters=json.loads(sys.argv[3])[name]).collect()
+    first = here.explain(*here.timelines.iloc[0, :3])
+    said[name] = [here.timelines.to_json(), here.notifications.to_json(), first.holds]
+print(json.dumps(said))
+"""
+ASKED = {"coffee": {}, "proximity": {"radius_m": 900}}
+
+
+@pytest.fixture
+def connect_server(tmp_path: Path) -> Iterator[str]:
+    """The address of a Spark Connect server of its own, as pip installed it, with Spark's own settings."""
+    home = installed_spark()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+    }
+    service = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", service]
+    command += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    own = {"JAVA_HOME": str(find_java().home), "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    environ = {**os.environ, **own, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen([*command, "spark-internal"], stdout=log, stderr=log, env=environ, cwd=tmp_path)
+    try:
+        for _ in range(600):
+            with socket.socket() as tried:
+                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert server.poll() is None, (tmp_path / "server.log").read_text(errors="replace")[-3_000:]
+            time.sleep(0.2)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 def run(code: str, *arguments: object, **environ: str) -> tuple[list, str]:
@@ -90,3 +148,16 @@ def test_a_worker_killed_in_the_middle_is_tried_again_and_changes_nothing(city, 
     assert (tmp_path / "died").exists()
     assert "Lost task" in log
     assert without_nulls(rows) == without_nulls(expected)
+
+
+@pytest.mark.timeout(600)
+def test_a_server_that_is_only_spoken_to_gives_the_same_tables(city, connect_server):
+    fixes, places, _ = city
+    command = [sys.executable, "-c", SPOKEN_TO, str(fixes), str(places), json.dumps(ASKED)]
+    environ = {**os.environ, "SPARK_REMOTE": connect_server}
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=ROOT, env=environ)
+    assert ran.returncode == 0, ran.stderr[-3_000:]
+    for name, (timelines, notifications, holds) in json.loads(ran.stdout).items():
+        local = replay(name, fixes, places, parameters=ASKED[name])
+        assert len(local.timelines) > 20 and holds
+        assert (timelines, notifications) == (local.timelines.to_json(), local.notifications.to_json())

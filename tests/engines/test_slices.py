@@ -179,6 +179,17 @@ def test_places_that_come_and_go_in_the_middle_of_slices(tmp_path):
     assert "subscription_removed" in set(whole["ended"])
 
 
+@pytest.mark.filterwarnings("ignore:the filters of")
+def test_rows_that_differ_in_what_nobody_reads_are_in_conflict_all_the_same(tmp_path):
+    fixes, _ = walk(seed=5)
+    fixes["speed"] = np.arange(len(fixes)) % 7
+    scenario, _ = SCENARIOS["traffic"]
+    timelines, _, counts = shared(scenario, fixes, None, tmp_path)
+    whole = replay(scenario, fixes)
+    assert in_order(timelines) == in_order(whole.timelines) and len(timelines) > 20
+    assert counts["rows_set_aside"] == whole.metrics["rows_set_aside"] > 20
+
+
 @pytest.mark.parametrize("change", [{"op": "add"}, {"mood": None}], ids=["operations", "nulls"])
 def test_rows_that_do_not_say_everything_are_kept_together(change, tmp_path):
     fixes, _ = walk(seed=9, n=300)

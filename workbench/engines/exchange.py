@@ -64,19 +64,17 @@ def schema_of(files: Sequence[str], plainly: bool = True) -> pa.Schema:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Values instead of codes, and instants no finer than those of Spark.
+    """Values instead of codes.
 
     >>> plain(pa.schema({"t": pa.timestamp("ns", "UTC"), "kind": pa.dictionary(pa.int8(), pa.string())}))
-    t: timestamp[us, tz=UTC]
+    t: timestamp[ns, tz=UTC]
     kind: string
     """
     return pa.schema([(field.name, _plain(field.type)) for field in schema])
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) and kind.unit == "ns" else kind
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else kind
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -87,8 +85,8 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         if field.name not in table.column_names:
             columns.append(pa.nulls(table.num_rows, field.type))
-        else:  # only parts of a microsecond can get lost
-            columns.append(table[field.name].cast(field.type, safe=not pa.types.is_timestamp(field.type)))
+        else:
+            columns.append(table[field.name].cast(field.type))
     return pa.table(columns, schema=schema)
 
 

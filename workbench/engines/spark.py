@@ -17,13 +17,14 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,8 @@ PLANS = {
     BUCKETS + SHARES: "a task for each bucket of mobiles; then one for each share of the publications, because {why}",
     TOGETHER: "one task, because {why}",
 }
+UNSAID = 200
+"""how many parts Spark makes of a shuffle where nobody said"""
 ROWS_A_TASK = 2_500_000
 ROWS_A_BUCKET = 1_250_000
 MOST_READ = 3
@@ -210,6 +213,30 @@ def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -
     return matches.unionByName(unmatches)
 
 
+def save(table: DataFrame, path: Path) -> None:
+    """Write a table as Parquet; where that fails, an OSError says why in one line, as for a table of this process."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    # Spark's own default has no zone, and is read back as a local time
+    table.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    try:
+        table.write.parquet(str(path))
+    except (PySparkException, Py4JError) as error:
+        raise OSError(_root(str(error))) from None
+
+
+def _root(trace: str) -> str:
+    """What Spark's trace says of the first cause, which stands last.
+
+    >>> _root("SparkException: Aborted.\\nCaused by: java.io.IOException: No space left on device\\n\\tat x")
+    'No space left on device'
+    """
+    told = [line for line in trace.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "..."))]
+    causes = [line for line in told if line.lstrip().startswith("Caused by: ")] or told[:1]
+    return re.sub(r"^\s*(Caused by: )?([\w.$]+: )?", "", causes[-1])[:300]
+
+
 # -- jobs --------------------------------------------------------------------------------------------
 
 
@@ -231,8 +258,8 @@ class Work:
 
     @property
     def cores(self) -> int:
-        """How many tasks run side by side, as far as Spark's settings say so."""
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions"))
+        """How many tasks run side by side."""
+        return side_by_side(self.spark)
 
     def folder(self, name: str) -> Path:
         """A folder that tasks write in, gone when the work is done."""
@@ -275,6 +302,24 @@ class Work:
             found[least].append(n)
             load[least] += sizes[n] + 1
         return [sorted(unit) for unit in found if unit]
+
+
+def side_by_side(spark: Any) -> int:
+    """How many tasks run side by side, as far as its settings say so; their default says nothing, so Spark is asked."""
+    said = int(spark.conf.get("spark.sql.shuffle.partitions") or UNSAID)
+    return _parallelism(spark) if said == UNSAID else said
+
+
+@lru_cache(maxsize=1)
+def _parallelism(spark: Any) -> int:
+    """In how many parts Spark puts what it makes itself: as many as there are cores."""
+
+    def once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"part": [1]})
+            break
+
+    return len(spark.range(100_000).mapInArrow(once, "part long").collect())
 
 
 def on_workers(spark: Any, work: Callable[[str, list[str]], Said], units: Sequence[list[str]]) -> list[Said]:
@@ -345,7 +390,7 @@ def over_files(
     folder = _scratch() / "made" if out is None else Path(out)
     folder.mkdir(parents=True)
     pq.write_table(schema.empty_table(), folder / "part-none.parquet")
-    count = min(len(files), int(spark.conf.get("spark.sql.shuffle.partitions") or 2))
+    count = min(len(files), side_by_side(spark))
 
     def work(unit: str, share: list[str]) -> Said:
         draft, rows = folder / f".{unit}-{os.getpid()}", 0
@@ -438,8 +483,14 @@ def _by_visits(work: Work, job: Job, buckets: list[Bucket]) -> list[Said]:
     wanted = bystanders.asked(job.scenario) or []
     units = [[buckets[n] for n in unit] for unit in work.units([bucket.rows for bucket in buckets])]
     folder = str(work.folder("visits"))
-    _usual(work.over(lambda n: tasks.visits_of_buckets(job, n, units[n], wanted, folder), len(units)))
-    return _by_bucket(work, tasks.with_visits(job, wanted, folder), buckets)
+    seen = _usual(work.over(lambda n: tasks.visits_of_buckets(job, n, units[n], wanted, folder), len(units)))
+    left = []
+    for unit, one in zip(units, seen, strict=True):
+        if "rows_left" not in one:
+            left += unit
+        elif one["rows_left"]:
+            left.append(Bucket((one["fixes"],), one["rows_left"]))
+    return [*seen, *_by_bucket(work, tasks.with_visits(job, wanted, folder), left)]
 
 
 def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> list[Said]:
@@ -715,11 +766,6 @@ def _spark_schema(schema: pa.Schema) -> str:
 
 
 # -- where fixes come from ---------------------------------------------------------------------------------
-
-
-def is_table(given: Any) -> bool:
-    """Whether something is a Spark table, classic or Connect."""
-    return type(given).__module__.startswith("pyspark.") and type(given).__name__ == "DataFrame"
 
 
 def raw(path: Path, bucket_of: BucketOf) -> Raw:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench import tables
-from workbench.engines import bystanders, exchange, intervals, slices
+from workbench.engines import bystanders, exchange, intervals, slices, thinning
 from workbench.engines.streams import without_effect
 from workbench.errors import DataError
 from workbench.model.clock import Clock
@@ -58,15 +58,16 @@ class Bucket:
     parts: int = 0
     """none: the files are Parquet"""
 
-    def tables(self) -> list[pa.Table]:
-        """The rows, in the order in which they came."""
+    def tables(self, columns: Sequence[str] | None = None) -> list[pa.Table]:
+        """The rows, in the order in which they came; of some columns, as far as there are any, or of all."""
         if self.parts:
-            return exchange.gather([Path(file) for file in self.files], self.part, self.parts)
+            given = exchange.gather([Path(file) for file in self.files], self.part, self.parts)
+            return given if columns is None else [table.select(_both(table, columns)) for table in given]
         found = []
         for file in self.files:
             with exchange.opened(file) as source:
                 try:
-                    found.append(source.read())
+                    found.append(source.read(columns if columns is None else list(columns)))
                 except (OSError, pa.ArrowInvalid) as error:
                     raise DataError(f"{file!r} cannot be read: {error}") from None
         return found
@@ -105,6 +106,7 @@ class Kept:
     others: Mapping[str, tables.Rows]
     """the tables that are not fixes, read and checked"""
     direct: Direct | None
+    thinning: thinning.Thinning | None
 
 
 @lru_cache(maxsize=2)
@@ -118,7 +120,10 @@ def _kept(job: ByScratch) -> Kept:
     direct = None
     if len(head) and places is not None and set(others) == {"places"}:
         direct = job.it.prepare(job.it.scenario, head, places, job.it.zone)
-    return Kept(others, direct)
+    thin = None
+    if direct is None and len(head):
+        thin = thinning.prepared(_inputs(job.it, others, head), frozenset(map(str, head.columns)))
+    return Kept(others, direct, thin)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,10 @@ def kept(job: Job) -> Kept:
 
 def inputs(job: Job, fixes: Any) -> tables.Inputs:
     """The tables of a replay, with some of the fixes, in the time of all of them."""
-    others = kept(job).others
+    return _inputs(job, kept(job).others, fixes)
+
+
+def _inputs(job: Job, others: Mapping[str, tables.Rows], fixes: Any) -> tables.Inputs:
     further = {name: rows for name, rows in others.items() if name != "places"}
     scenario = replace(job.scenario, tables=further) if further else job.scenario
     return replace(tables.inputs(scenario, fixes, others.get("places"), job.zone), span=job.span)
@@ -158,7 +166,12 @@ def timelines_of_buckets(job: Job, unit: int, buckets: Sequence[Bucket], togethe
         buckets = ()
     for n, bucket in enumerate(buckets):
         name = f"{unit:05d}-{n:03d}"
-        found.append(_direct(job, name, bucket) or _general(job, name, bucket.tables()))
+        done = _direct(job, name, bucket)
+        if done is None:
+            given, left_out = thinned(job, bucket)
+            found.append(left_out)
+            done = _general(job, name, given) if any(map(len, given)) else {}  # no rows know no clock
+        found.append(done)
     names = {name for one in found for name in one}
     return {name: sum(one.get(name, 0) for one in found) for name in names}
 
@@ -180,6 +193,42 @@ def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
     written = arrow(found.lines, job)
     write(job, name, written)
     return {"rows_in": found.fixes, "timelines": len(written), "unmatches": int((found.lines.ended == 0).sum())}
+
+
+def thinned(job: Job, bucket: Bucket) -> tuple[list[pa.Table], dict[str, int]]:
+    """The fixes of a bucket at which something changes, or all of them; what was counted of those left out."""
+    thin = kept(job).thinning
+    if thin is None:
+        return bucket.tables(), {}
+    given = table = pa.concat_tables(bucket.tables(thin.columns), promote_options="permissive")
+    if not _whole(table):
+        return bucket.tables(), {}
+    rows, aside = thin.kept(table, thinning.numbered(table["mobile"]), ticks_of(table)), 0
+    if rows is None:  # in any order, perhaps, or some twice, which may differ in any column
+        whole = bucket.tables()
+        table = pa.concat_tables(whole, promote_options="permissive")
+        if any(column.null_count for column in table.itercolumns()):
+            return whole, {}
+        table, aside = _cleaned(by_mobile(table))
+        rows = thin.kept(table, thinning.numbered(table["mobile"]), ticks_of(table))
+        if rows is None:
+            return whole, {}
+    left = table.filter(pa.array(rows))
+    counts = {"rows_in": len(given) - len(left), "rows_set_aside": aside}
+    return [left], {**counts, "rows_collapsed": len(given) - len(table) - aside}
+
+
+def _whole(table: pa.Table) -> bool:
+    """Whether mobiles and instants are there, and of the usual types."""
+    mobile, t = table["mobile"], table["t"]
+    known = not (mobile.null_count or t.null_count)
+    usual = pa.types.is_string(mobile.type) or pa.types.is_signed_integer(mobile.type)
+    instants = pa.types.is_signed_integer(t.type) or (pa.types.is_timestamp(t.type) and t.type.tz is not None)
+    return known and usual and instants
+
+
+def _both(table: pa.Table, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name in table.column_names]
 
 
 def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
@@ -230,7 +279,10 @@ def by_mobile(table: pa.Table) -> pa.Table:
     mobile, t = table["mobile"], table["t"]
     if mobile.null_count or t.null_count or not (pa.types.is_integer(t.type) or pa.types.is_timestamp(t.type)):
         return table
-    order = intervals.ordered(codes_of(mobile), ticks_of(table))
+    codes, ticks = codes_of(mobile), ticks_of(table)
+    if np.all((codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (ticks[1:] >= ticks[:-1]))):
+        return table
+    order = intervals.ordered(codes, ticks)
     return exchange.take(table.combine_chunks(), order)
 
 
@@ -284,7 +336,7 @@ def slice_of_time(
     data, until = inputs(job, table), job.until if window.last else window.high
     target = Path(folder)
     if way == slices.MOMENTS:
-        lines = pa.Table.from_pandas(job.evaluate(data, until)[0], schema=job.schema, preserve_index=False)
+        lines = _exactly(job, job.evaluate(data, until)[0])
         whole, marked = slices.pieces(lines, window)
         put(marked, target / f"pieces-{n:05d}.parquet")
         return {**write_whole(job, f"slice-{n:05d}", whole), "over": len(marked)}
@@ -349,15 +401,29 @@ def codes_of(mobile: pa.ChunkedArray) -> np.ndarray:
 def visits_of_buckets(
     job: Job, n: int, buckets: Sequence[Bucket], wanted: list[bystanders.Asked], folder: str
 ) -> dict[str, Any]:
-    """The visits of the mobiles of buckets, into a file."""
-    found = []
+    """The visits of the mobiles of buckets, and the fixes that still matter, into files; what was counted of others."""
+    found, left, counted = [], [], []
     for bucket in buckets:
-        seen = bystanders.visits(inputs(job, pa.concat_tables(bucket.tables())), job.until, wanted)
+        given, counts = thinned(job, bucket)
+        counted.append(counts)
+        if not any(map(len, given)):
+            continue
+        left += given
+        seen = bystanders.visits(inputs(job, pa.concat_tables(given)), job.until, wanted)
         if seen is None:
             return UNUSUAL
         found.append(seen)
-    put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
-    return {}
+    if found:
+        put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
+    names = ("rows_in", "rows_collapsed", "rows_set_aside")
+    counts = {name: sum(one.get(name, 0) for one in counted) for name in names}
+    if not any(counted):
+        return counts  # all of them still matter
+    if not left:
+        return {**counts, "rows_left": 0}
+    fixes = Path(folder) / f"fixes-{n:05d}.parquet"
+    put(pa.concat_tables(left, promote_options="permissive"), fixes)
+    return {**counts, "fixes": str(fixes), "rows_left": sum(map(len, left))}
 
 
 def with_visits(job: Job, wanted: list[bystanders.Asked], folder: str) -> Job:
@@ -377,7 +443,7 @@ def _knowing(
 
 def write_frame(job: Job, name: str, timelines: pd.DataFrame) -> dict[str, int]:
     """Write a table of timelines; how many they are, and how many tell of an end."""
-    write(job, name, pa.Table.from_pandas(timelines, schema=job.schema, preserve_index=False))
+    write(job, name, _exactly(job, timelines))
     told = timelines["ended"].isin(["unmatch", "publication_removed"]) & ~_silent(job.scenario, timelines)
     return {"timelines": len(timelines), "unmatches": int(told.sum())}
 
@@ -389,8 +455,20 @@ def write_whole(job: Job, name: str, timelines: pa.Table) -> dict[str, int]:
     return {"timelines": len(timelines), "unmatches": pc.sum(told).as_py() or 0}
 
 
+def _exactly(job: Job, timelines: pd.DataFrame) -> pa.Table:
+    """Timelines with instants as fine as the fixes tell them."""
+    schema = job.schema
+    if job.clock.unit == "ns":
+        for name in ("tau", "pi"):
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.timestamp("ns", "UTC")))
+    return pa.Table.from_pandas(timelines, schema=schema, preserve_index=False)
+
+
 def write(job: Job, name: str, timelines: pa.Table) -> None:
-    """A file of timelines."""
+    """A file of timelines, with instants of which Spark has a type: what is finer than a microsecond is cut off."""
+    if timelines.schema != job.schema:
+        columns = [_micro(timelines[n]) if n in ("tau", "pi") else timelines[n] for n in job.schema.names]
+        timelines = pa.table(columns, schema=job.schema)
     target = Path(job.scratch) / job.folder / f"part-{name}.parquet"
     draft = target.with_name(f".{name}-{os.getpid()}")
     pq.write_table(timelines, draft, use_dictionary=["ended"])
@@ -421,7 +499,15 @@ def _instants(ticks: np.ndarray, null: np.ndarray | None, job: Job) -> pa.Array:
     found = pa.array(ticks, pa.int64(), mask=null)
     if job.clock.unit is None:
         return found
+    if job.clock.unit == "ns":
+        return pa.array(ticks // 1_000, pa.int64(), mask=null).cast(job.schema.field("tau").type)
     return found.cast(pa.timestamp(job.clock.unit, "UTC")).cast(job.schema.field("tau").type)
+
+
+def _micro(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Instants of nanoseconds rounded down to microseconds."""
+    ticks = instants.cast(pa.int64()).fill_null(0).to_numpy() // 1_000
+    return pa.array(ticks, mask=instants.is_null().to_numpy()).cast(pa.timestamp("us", "UTC"))
 
 
 def _silent(scenario: Scenario, timelines: pd.DataFrame) -> pd.Series:
