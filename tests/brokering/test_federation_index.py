@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench import geometry
 from workbench.bench import routing
 from workbench.brokering.federation.attributes import OPERATORS, Constraint, Expression, Notification, Subscription
-from workbench.brokering.federation.index import Entries
+from workbench.brokering.federation.index import Entries, Index, Need, Offer
 from workbench.brokering.federation.interests import Interest, Report, World
 from workbench.brokering.federation.tables import Table
 from workbench.model import Scenario, column, disc, held, location, other, own, publications, region, seconds
@@ -118,6 +118,38 @@ def test_positions(data: st.DataObject, metric: str, name: str) -> None:
         state = State({}, {"shops": Instance(regions, shops.filter, 1)})
         report = Report(Client("places", "s"), 1, 1, state, "B1", frozenset({"shops"}))
         assert table.destinations(report) == scanned(table, report)
+
+
+def test_boxes_of_any_width_are_found_among_many() -> None:
+    """Small ones and large ones, looked for in a few rows of cells, in many, and everywhere."""
+    draw, infinite = Random(1), float("inf")
+
+    def box(side: float) -> tuple[tuple[float, float], ...]:
+        corner = (draw.uniform(-500, 500), draw.uniform(-500, 500))
+        return tuple((c, c + draw.uniform(0, side)) for c in corner)
+
+    class Wanted(NamedTuple):
+        there: tuple[tuple[float, float], ...]
+
+        def needs(self) -> tuple[Need, ...]:
+            return (Need(dimensions=("x", "y"), box=self.there),)
+
+        def boxes(self, dimensions: tuple[str, ...]) -> list[Any]:
+            return [self.there]
+
+        def offered(self, name: str) -> Any:
+            return None
+
+        accepts = None
+
+    held = {i: Wanted(box(draw.choice([0, 1, 50, 1000]))) for i in range(2000)}
+    made = Index(held)
+    everywhere = ((-infinite, infinite), (-infinite, infinite))
+    for there in [*(box(side) for side in (0, 10, 100, 1000) for _ in range(10)), everywhere, ((2000, 3000), (0, 1))]:
+        met = {
+            i for i, w in held.items() if all(a <= d and c <= b for (a, b), (c, d) in zip(w.there, there, strict=True))
+        }
+        assert set(made.candidates(Offer(Wanted(there)))) == met
 
 
 keys = st.lists(st.integers(0, 30), max_size=20)
