@@ -16,6 +16,7 @@ from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.events import Event
 from workbench.tip.host import Host, Publish, happen
 from workbench.tip.inputs import Foreground
+from workbench.tip.maps import MapClient, MapServer, Prefetcher
 from workbench.tip.rules import Advertisement, Rule
 from workbench.tip.services import (
     Database,
@@ -25,9 +26,6 @@ from workbench.tip.services import (
     Information,
     ItemService,
     LocationService,
-    MapClient,
-    MapServer,
-    Prefetcher,
     Recommendation,
     Sight,
 )

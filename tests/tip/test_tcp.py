@@ -20,6 +20,7 @@ from workbench.tip.descriptions import ServiceDescription
 from workbench.tip.events import Event
 from workbench.tip.host import Advertise, Behaviour, Host, Leave, Publish
 from workbench.tip.inputs import Connect, Disconnect, Shutdown, Start
+from workbench.tip.maps import MapClient
 from workbench.tip.messages import MESSAGES, SCHEMA
 from workbench.tip.observer import Auxiliary
 from workbench.tip.recording import read, replayed, written
@@ -30,7 +31,6 @@ from workbench.tip.services import (
     Information,
     ItemService,
     LocationService,
-    MapClient,
     Sight,
     TagReader,
     TagService,

@@ -9,7 +9,9 @@ inputs        what steps take in, and want done         recent     events seen o
 messages      the table of messages                     recording  inputs kept, and replayed
 simulated     the driver with simulated time            tcp        the driver over TCP
 registry      what a re-start uses again                wrapper    broker and services as processes
-services      location, information, maps, ...          verify     the steps, over all interleavings
+services      location, information, display, ...       verify     the steps, over all interleavings
+maps          map A and map B, their server             routes     a route planner for map B
+indexes       publishers and subscribers, as a table
 availability  where services are to be had              cloaking   regions in place of positions
 promela       the same steps, for SPIN                  verified   the worlds that are verified
 transitions   the table that they have to reach         exchange   registries, told to other brokers

@@ -8,17 +8,12 @@
 `Recommendation`   ordinary      Location in, Recommendation out: the nearest items of the liked themes
 `ItemService`      ordinary      one for each item type: answers requests for items
 `Display`          ordinary      asks for items that it does not have yet, then shows them
-`MapClient`        ordinary      the client's part: asks for a map when the user leaves the one at hand; map B lets the
-                                 user select a point, which becomes a Location event of the category `map`
-`MapServer`        ordinary      the server's part: MapRequest in, Map out
-`Prefetcher`       ordinary      asks for the map ahead, flagged as prefetched
 `History`          sink          keeps where the user was
 `Database`         ordinary      answers queries; its answers go straight to the asker
 ================  ============  =====================================================================================
 
-Sights are object regions, profiles and positions interest regions; `suggested` is our model's overlap.
-
-Departure: a MapRequest names the tile, not the position, or no two requests would ever be similar.
+Sights are object regions, profiles and positions interest regions; `suggested` is our model's overlap. Map services
+are in `maps`, the route planner in `routes`.
 """
 
 from __future__ import annotations
@@ -26,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import atan2, cos, floor, hypot, sin, tau
-from random import Random
+from math import hypot
 from typing import Any
 
 from workbench import tables
@@ -405,181 +399,6 @@ class Display:
         for one in why:
             known = known.showing(now, one, [key])
         return known, ()
-
-
-# -- maps ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MapState:
-    """What a map shows: the maps at hand by name with their extents, the one in use, the position, asked tiles; the
-    items that information and recommendation services name, and where sights are."""
-
-    maps: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
-    using: str = ""
-    position: tuple[float, float] | None = None
-    asked: frozenset[tuple[int, int]] = frozenset()
-    items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    sights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class MapClient:
-    """The client's part of the map service: A shows, B lets the user select a point as well (6)."""
-
-    tile_m: float = 500.0
-    selecting: bool = False
-
-    @property
-    def description(self) -> ServiceDescription:
-        said = [Advertisement("MapRequest", "request")]
-        groups: list[Group] = [
-            location_rules(),
-            (Rule(event_type="Location", event_category="information"),),
-            (Rule(event_type="Map"),),
-            (Rule(event_type="Information"),),
-            (Rule(event_type="Recommendation"),),
-        ]
-        if self.selecting:
-            said.append(Advertisement("Location", "map", format=GPS))
-            groups.append((Rule(event_type="Select", event_category="user-input"),))
-        return ServiceDescription("map", advertisements=tuple(said), groups=tuple(groups), conditions=NEEDS_LOCATION)
-
-    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
-        known: MapState = memory or MapState()
-        if not isinstance(happening, Event):
-            return known, ()
-        if (happening.category, happening.type) == ("system", "Subscribed"):
-            # Somebody came or went: a map that is gone is not used, a better one may be had.
-            return self._asking(replace(known, asked=frozenset(), maps={}))
-        if happening.type == "Location" and happening.category == "location":
-            known = replace(known, position=position_of(happening), source=f"quality {happening.quality}")
-            return self._asking(known)
-        if happening.type == "Map":
-            said = fields(happening.body)
-            extent = tuple(float(said[name][0]) for name in ("x0", "y0", "x1", "y1"))
-            maps = {**known.maps, said["name"][0]: extent}
-            return _using(replace(known, maps=maps)), ()  # type: ignore[arg-type]
-        if happening.type == "Location" and happening.category == "information":
-            said = fields(happening.body)
-            return replace(known, sights={**known.sights, said["id"][0]: position_of(happening)}), ()
-        if happening.type in ("Information", "Recommendation"):
-            return replace(
-                known, items={**known.items, happening.type: fields(happening.body).get("item", ())}
-            ), ()
-        if happening.type == "Select" and self.selecting:
-            return known, (Publish("Location", happening.body, relates_to=()),)
-        return known, ()
-
-    def _asking(self, known: MapState) -> MEMORY:
-        """Ask for the map of the tile, if no map at hand shows the position."""
-        known = _using(known)
-        if known.position is None or known.using:
-            return known, ()
-        tile = tile_of(known.position, self.tile_m)
-        if tile in known.asked:
-            return known, ()
-        return replace(known, asked=known.asked | {tile}), (map_request(tile),)
-
-
-def tile_of(position: tuple[float, float], tile_m: float) -> tuple[int, int]:
-    """The tile in which a position lies.
-
-    >>> tile_of((-1, 700), 500)
-    (-1, 1)
-    """
-    return floor(position[0] / tile_m), floor(position[1] / tile_m)
-
-
-def map_request(tile: tuple[int, int], prefetched: bool = False) -> Publish:
-    """Ask for the map of a tile."""
-    return Publish("MapRequest", body(i=tile[0], j=tile[1]), cacheable=True, prefetched=prefetched)
-
-
-def _using(known: MapState) -> MapState:
-    """Use the smallest map at hand that shows the position."""
-    if known.position is None:
-        return known
-    x, y = known.position
-    showing = [
-        ((x1 - x0) * (y1 - y0), name)
-        for name, (x0, y0, x1, y1) in known.maps.items()
-        if x0 <= x <= x1 and y0 <= y <= y1
-    ]
-    return replace(known, using=min(showing)[1] if showing else "")
-
-
-@dataclass(frozen=True)
-class MapServer:
-    """The server's part: one map for each tile, or one plan of a small area."""
-
-    name: str
-    tile_m: float = 500.0
-    area: tuple[float, float, float, float] | None = None
-
-    @property
-    def description(self) -> ServiceDescription:
-        return ServiceDescription(
-            "map",
-            advertisements=(Advertisement("Map", "map"),),
-            groups=((Rule(event_type="MapRequest"),),),
-        )
-
-    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
-        if not (isinstance(happening, Event) and happening.type == "MapRequest"):
-            return memory, ()
-        said = fields(happening.body)
-        x, y = float(said["i"][0]) * self.tile_m, float(said["j"][0]) * self.tile_m
-        tile = (x, y, x + self.tile_m, y + self.tile_m)
-        if self.area and not _meet(self.area, tile):
-            return memory, ()
-        name = self.name if self.area else f"{self.name} {said['i'][0]} {said['j'][0]}"
-        x0, y0, x1, y1 = self.area or tile
-        answer = body(name=name, x0=x0, y0=y0, x1=x1, y1=y1)
-        return memory, (Publish("Map", answer, relates_to=(happening,), cacheable=True),)
-
-
-def _meet(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
-    place = Space("place", position=Position())
-    return Overlap().holds(region(place, position=box(*a)), region(place, position=box(*b)), place, "planar")
-
-
-@dataclass(frozen=True)
-class Prefetcher:
-    """Asks for the map where the user will be after `ahead_m`, by the heading of the last two positions.
-
-    With a `seed`, headings are drawn at random instead: what a prefetch is to be compared with.
-    """
-
-    tile_m: float = 500.0
-    ahead_m: float = 300.0
-    seed: int | None = None
-
-    @property
-    def description(self) -> ServiceDescription:
-        return ServiceDescription(
-            "prefetching",
-            advertisements=(Advertisement("MapRequest", "request"),),
-            conditions=NEEDS_LOCATION,
-            groups=(location_rules(),),
-        )
-
-    def react(self, memory: Any, happening: Event | str, now: int) -> MEMORY:
-        last, asked = memory or (None, frozenset())
-        if not (isinstance(happening, Event) and happening.type == "Location"):
-            return (last, asked), ()
-        here = position_of(happening)
-        if last is None or last == here:
-            return (here, asked), ()
-        heading = atan2(here[1] - last[1], here[0] - last[0])
-        if self.seed is not None:
-            heading = tau * Random(f"{self.seed} {here}").random()
-        there = here[0] + self.ahead_m * cos(heading), here[1] + self.ahead_m * sin(heading)
-        tile = tile_of(there, self.tile_m)
-        if tile in asked or tile == tile_of(here, self.tile_m):
-            return (here, asked), ()
-        return (here, asked | {tile}), (map_request(tile, prefetched=True),)
 
 
 # -- history and database --------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from workbench.tip.availability import Passage, passages
 from workbench.tip.broker import broker
 from workbench.tip.host import Leave
 from workbench.tip.inputs import Disconnect, Received
+from workbench.tip.maps import MapClient, MapServer, Prefetcher
 from workbench.tip.observer import Auxiliary
 from workbench.tip.services import (
     GPS,
@@ -35,9 +36,6 @@ from workbench.tip.services import (
     Information,
     ItemService,
     LocationService,
-    MapClient,
-    MapServer,
-    Prefetcher,
     Recommendation,
     Shown,
     Sight,
