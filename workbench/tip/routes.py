@@ -137,9 +137,12 @@ def _foot(place: POINT, a: POINT, b: POINT) -> POINT:
 
     >>> _foot((3, 9), (0, 0), (10, 0)), _foot((-3, 9), (0, 0), (10, 0))
     ((3.0, 0.0), (0, 0))
+    >>> _foot((3, 9), (0, 0), (1e-200, 0))
+    (0.0, 0.0)
     """
     dx, dy = b[0] - a[0], b[1] - a[1]
-    along = ((place[0] - a[0]) * dx + (place[1] - a[1]) * dy) / (dx * dx + dy * dy)
+    squared = dx * dx + dy * dy or 1.0  # a stretch can be too short for its square to be anything
+    along = ((place[0] - a[0]) * dx + (place[1] - a[1]) * dy) / squared
     if not 0 < along < 1:
         return a if along <= 0 else b
     return a[0] + along * dx, a[1] + along * dy
