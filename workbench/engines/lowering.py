@@ -14,7 +14,7 @@ An engine says how histories of third parties and nearest neighbours are found (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -42,7 +42,7 @@ from workbench.model.filters import (
 from workbench.model.pubsub import PUBLICATION, SUBSCRIPTION
 from workbench.model.relations import Nearest
 from workbench.model.scenario import Binding
-from workbench.model.times import At, Now, Tau, TimeComparison
+from workbench.model.times import At, Now, Pi, Tau, TimeComparison
 from workbench.model.visits import VisitComparison
 
 OPPOSITE = {PUBLICATION: SUBSCRIPTION, SUBSCRIPTION: PUBLICATION}
@@ -240,12 +240,13 @@ class Evaluation:
             case Latch():
                 return intervals.latch(self.sets(node.on), self.sets(node.off), life)
             case Match():
-                met = self.visits(node)
-                return intervals.intersection(intervals.merged(met.lanes, met.start, met.end, self.lanes.count), life)
+                return intervals.intersection(self._once([node], lambda one: one._met(node)), life)
             case TimeComparison():
-                return intervals.intersection(self._time(node), life)
+                looked = [instant.match for instant, _ in node.term.instants if isinstance(instant, Tau | Pi)]
+                return intervals.intersection(self._once(looked, lambda one: one._time(node)), life)
             case VisitComparison():
-                return intervals.intersection(self._aggregate(node), life)
+                asked = [node.aggregate.visits.match]
+                return intervals.intersection(self._once(asked, lambda one: one._aggregate(node)), life)
         raise AssertionError(f"unknown node {node!r}")
 
     def _all(self, parts: tuple[Filter, ...]) -> Sets:
@@ -258,6 +259,30 @@ class Evaluation:
 
     def _ticks(self, duration) -> int:  # type: ignore[no-untyped-def]
         return duration.in_ticks(self.atoms.clock.tick)  # type: ignore[no-any-return]
+
+    def _once(self, matches: Sequence[Match], made: Callable[[Evaluation], Sets]) -> Sets:
+        """What follows from the visits of some matches; once for each client, where it is its own affair.
+
+        A jam looks at all cars: that their mean is high is the same for whoever may hear of it. Lanes are pairs, and to
+        give each its copy of that history would cost as much as all pairs times all visits.
+        """
+        roles = {self._whose(match) for match in matches}
+        role = roles.pop() if len(roles) == 1 else None
+        if role is None or self.lanes.count <= self.atoms.streams[role].clients:
+            return made(self)
+        alone = replace(self, lanes=self.atoms.side(role))
+        return intervals.gather(made(alone), self.lanes.clients[role])
+
+    def _whose(self, match: Match) -> str | None:
+        """The side whose client alone decides when a match began and ended; None where it is about the pair."""
+        if match.third is not None:
+            return self.view.ref(match.right if match.left is match.third else match.left).role
+        left, right = self.view.ref(match.left), self.view.ref(match.right)
+        return left.role if left.role == right.role else None
+
+    def _met(self, match: Match) -> Sets:
+        met = self.visits(match)
+        return intervals.merged(met.lanes, met.start, met.end, self.lanes.count)
 
     def visits(self, match: Match) -> Visits:
         """The maximal times during which the two regions of a match matched, whatever the lane's own lifetime.
