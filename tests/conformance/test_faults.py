@@ -25,7 +25,7 @@ def found(judged: Callable[[str], list[Judged]], tmp_path_factory: pytest.TempPa
         judged(kind)
     command = [sys.executable, "-m", "tests.conformance.faults", str(shared(tmp_path_factory.getbasetemp()))]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=ROOT, env=environment)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=ROOT, env=environment)
     assert ran.returncode == 0, ran.stderr[-3_000:]
     return json.loads(ran.stdout)  # type: ignore[no-any-return]
 

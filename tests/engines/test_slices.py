@@ -115,7 +115,7 @@ def test_shared_work_gives_the_timelines_of_one_task(name, cores, tmp_path):
 NAMES = {"numbers": lambda m: m, "far apart": lambda m: m * 10**14 - 5, "text": lambda m: f"m{m}"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     order=st.sampled_from(["time", "mobile", "any"]),
@@ -123,13 +123,13 @@ NAMES = {"numbers": lambda m: m, "far apart": lambda m: m * 10**14 - 5, "text": 
     attributes=st.booleans(),
     distances=st.sampled_from([(150.0, 150.0), (100.0, 250.0), (0.0, 50.0)]),
     cores=st.integers(1, 9),
-    until=st.sampled_from([None, 40, 10_000]),
-    shares=st.sampled_from([1_000_000, 20]),
+    until=st.sampled_from([None, 40]),
+    shares=st.sampled_from([1_000_000, 60]),
 )
 def test_encounters_of_slices_are_those_of_one_process(
     tmp_path_factory, seed, order, name, attributes, distances, cores, until, shares
 ):
-    fixes, _ = walk(seed, n=600)
+    fixes, _ = walk(seed, n=240)
     fixes = fixes.drop_duplicates(["mobile", "t"])
     fixes["mobile"] = fixes["mobile"].map(NAMES[name])
     if attributes:
