@@ -38,22 +38,19 @@ def asked(scenario: Scenario) -> list[Asked] | None:
     if scenario.visibility or all(side & mobile for side in sides) or not any(whole):
         return None
     found: dict[Asked, None] = {}
-    for own in scenario.populations:
-        for other in scenario.opposite(own):
-            for binding in scenario.bindings(own.filter, other):
-                for node in own.filter.walk():
-                    if not isinstance(node, Match):
-                        continue
-                    if isinstance(node.relation, Nearest) and scenario.looked_at(own) & mobile:
-                        return None
-                    if node.third is None or node.third.among.population not in mobile:
-                        continue
-                    term = node.right if node.left is node.third else node.left
-                    assert isinstance(term, Var)
-                    known = (own.name, term.name) if term.side == "own" else (other.name, binding[term.name])
-                    if known[0] in mobile:
-                        return None
-                    found[node, known] = None
+    for own, other, binding, node in scenario.nodes():
+        if not isinstance(node, Match):
+            continue
+        if isinstance(node.relation, Nearest) and scenario.looked_at(own) & mobile:
+            return None
+        if node.third is None or node.third.among.population not in mobile:
+            continue
+        term = node.right if node.left is node.third else node.left
+        assert isinstance(term, Var)
+        known = (own.name, term.name) if term.side == "own" else (other.name, binding[term.name])
+        if known[0] in mobile:
+            return None
+        found[node, known] = None
     return list(found)
 
 

@@ -71,19 +71,16 @@ def atoms_of(scenario: Scenario) -> tuple[Population, list[Atom]] | None:
     if mobile.rows != "fixes" or mobile.profiles or mobile.stay is not None or mobile.transient:
         return None
     found: dict[Atom, None] = {}
-    for own in scenario.populations:
-        for other in scenario.opposite(own):
-            for binding in scenario.bindings(own.filter, other):
-                for node in own.filter.walk():
-                    atom = _atom(node, own, other, binding)
-                    if isinstance(node, Match) and isinstance(node.relation, Nearest):
-                        return None
-                    if atom is None or mobile.name not in {side[0] for side in atom[1:] if side}:
-                        continue
-                    pair = isinstance(node, Match) and node.third is not None
-                    if pair and atom.right is not None and atom.left[0] == atom.right[0]:
-                        return None  # mobiles look at one another
-                    found[atom] = None
+    for own, other, binding, node in scenario.nodes():
+        atom = _atom(node, own, other, binding)
+        if isinstance(node, Match) and isinstance(node.relation, Nearest):
+            return None
+        if atom is None or mobile.name not in {side[0] for side in atom[1:] if side}:
+            continue
+        pair = isinstance(node, Match) and node.third is not None
+        if pair and atom.right is not None and atom.left[0] == atom.right[0]:
+            return None  # mobiles look at one another
+        found[atom] = None
     return mobile, list(found)
 
 

@@ -6,7 +6,7 @@ normal form. `Scenario.bindings` gives the choices that the ∃ of a filter rang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import product
@@ -124,6 +124,13 @@ class Scenario:
         variables = filter.variables()
         ranges = [[n for n, r in others.regions if _ranges_over(r, uses)] for uses in variables.values()]
         return [dict(zip(variables, choice, strict=True)) for choice in product(*ranges)]
+
+    def nodes(self) -> Iterator[tuple[Population, Population, Binding, Filter]]:
+        """Every node of every filter: whose filter, which population it is asked of, under which binding."""
+        for own in self.populations:
+            for other in self.opposite(own):
+                for binding in self.bindings(own.filter, other):
+                    yield from ((own, other, binding, node) for node in own.filter.walk())
 
     def looked_at(self, population: Population) -> set[str]:
         """The populations that a population's filter looks at as third parties: any region, nearest neighbours."""
