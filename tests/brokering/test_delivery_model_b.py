@@ -50,14 +50,23 @@ def outages(*intervals: tuple[int, int], **channel: float) -> Outages:
 
 
 class Scripted(Link):
-    """A link that loses the notifications it is told to lose, and no check."""
+    """A link that loses the notifications, and the requests and answers of checks, that it is told to lose."""
 
-    def __init__(self, setting: Setting, lost: set[int]) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        lost: set[int],
+        requests: frozenset[int] = frozenset(),
+        answers: frozenset[int] = frozenset(),
+    ) -> None:
         super().__init__(setting, np.uint64(7), [])
-        self.lost = lost
+        self.lost, self.requests, self.answers = lost, requests, answers
 
     def passive(self, number: int, t: int) -> tuple[bool, float, float]:
         return number in self.lost, 1.0, 1.0
+
+    def check(self, number: int, t: int) -> tuple[bool, bool, float]:
+        return number in self.requests, number in self.answers, 1.0
 
 
 @pytest.mark.parametrize(
@@ -138,6 +147,33 @@ def test_a_check_may_itself_be_lost() -> None:
     told = delivered(notified((10, "match", "p")), outages((10, 45)), Constant(t0_s=20), since=0, until=70)
     assert told.clients[["checks", "failed"]].values.tolist() == [[3, 2]]
     assert told.deliveries["delay_us"].tolist() == [50 * SECOND_US]
+
+
+@pytest.mark.parametrize(("way", "at_the_desk"), [("requests", 1), ("answers", 3)])
+def test_a_check_that_is_lost_on_either_way_tells_nothing_and_repairs_nothing(way: str, at_the_desk: int) -> None:
+    setting = Setting(Independent(), Constant(t0_s=20), Rules(sweep_s=0), 0, 0, 100 * SECOND_US)
+    env = simpy.Environment()
+    broker = Broker(env, setting)
+    client = Client(env, broker, "client", Scripted(setting, set(), **{way: frozenset({1, 2})}))
+    broker.breaks("client", on_broker_side=True)
+    broker.notify("client", True, frozenset("A"))
+    env.run(until=59 * SECOND_US)
+    assert (client.matches, client.notified, client.count["failed"]) == (set(), [], 2)
+    broker.notify("client", True, frozenset("B"))
+    env.run(until=61 * SECOND_US)
+    assert client.matches == {"A", "B"}
+    # i advances with what is answered: the failed checks lie within t_1
+    assert [(n.t_us // SECOND_US, n.k, n.active) for n in client.notified] == [(60, 2, True)]
+    assert broker.load.sum() == at_the_desk, "a request that arrived was work, whatever became of its answer"
+
+
+def test_messages_are_numbered_whether_they_are_sent_or_not() -> None:
+    stream = notified(*[(t, TOLD[t // 10 % 2], "p") for t in range(10, 100, 10)])
+    channel = outages((10, 11), breaks=1.0, broker_side=1.0)
+    told = delivered(stream, channel, Constant(t0_s=95), since=0, until=100)
+    assert told.deliveries["number"].tolist() == list(range(1, 10))
+    # one was lost, eight never sent: the check at 95 learns the last number, and counts them all
+    assert told.clients[["lost", "unsent", "checks", "observed"]].values.tolist() == [[1, 8, 1, 9]]
 
 
 def test_the_rows_of_one_instant_and_kind_are_one_message() -> None:
@@ -353,12 +389,15 @@ some_rules = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(streams(), channels(), some_strategies, some_rules, st.integers(0, 2**63))
+@given(
+    streams(), channels(), some_strategies, some_rules, st.integers(0, 2**63), st.sampled_from([SECOND_US, 333_331])
+)
 def test_the_kernel_equals_the_simulation_client_by_client(
-    stream: pd.DataFrame, channel: Channel, strategy: Strategy, rules: Rules, seed: int
+    stream: pd.DataFrame, channel: Channel, strategy: Strategy, rules: Rules, seed: int, tick_us: int
 ) -> None:
-    fast = delivered(stream, channel, strategy, rules, seed=seed, since=0, until=140)
-    slow = simulated(stream, channel, strategy, rules, seed=seed, since=0, until=140)
+    lifetime = {"seed": seed, "since": 0, "until": 140, "tick_us": tick_us}
+    fast = delivered(stream, channel, strategy, rules, **lifetime)
+    slow = simulated(stream, channel, strategy, rules, **lifetime)
     pd.testing.assert_frame_equal(fast.clients, slow.clients)
     pd.testing.assert_frame_equal(fast.deliveries, slow.deliveries)
     pd.testing.assert_frame_equal(fast.load, slow.load)
@@ -421,6 +460,18 @@ def test_a_table_that_cannot_be_delivered_is_refused(
     stream = notified((10, "match", "p"), (2000, "match", "p")).assign(**change)
     with pytest.raises(DataError, match=said):
         delivered(stream, Independent(), Constant(), **lifetime)
+
+
+def test_outages_that_name_clients_otherwise_than_the_notifications_are_refused() -> None:
+    """They would be outages of nobody, and everything would arrive."""
+    with pytest.raises(DataError, match="outages name clients as 7; the notifications' subscriptions are strings"):
+        delivered(notified((10, "match", "p"), subscription="7"), outages((0, 20)), Constant(), since=0, until=20)
+
+
+def test_nobody_is_delivered_nothing() -> None:
+    nothing = delivered(notified((10, "match", "p")).iloc[:0], Independent(), Constant(), since=0, until=20)
+    assert (len(nothing.deliveries), len(nothing.clients)) == (0, 0)
+    assert not nothing.summary().any()
 
 
 def test_values_that_mean_nothing_are_refused() -> None:

@@ -22,6 +22,7 @@ from workbench.brokering.delivery import (
 )
 from workbench.brokering.delivery import spark as on_spark
 from workbench.brokering.delivery.simulated import simulated
+from workbench.errors import DataError
 
 pytestmark = pytest.mark.spark
 
@@ -78,6 +79,12 @@ def test_string_clients_and_timestamps_and_a_lifetime_read_off_the_table(spark: 
     there = delivered(spark.createDataFrame(told), channel, strategy)
     assert there.hours == here.hours
     pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
+
+
+def test_outages_that_name_clients_otherwise_are_refused(spark: Any) -> None:
+    told = spark.createDataFrame(stream(clients=9, size=30).astype({"subscription": str}))
+    with pytest.raises(DataError, match="the notifications' subscriptions are strings"):
+        delivered(told, Outages(table=OUT), Adaptive(), since=0, until=700)
 
 
 def test_a_client_cut_by_a_batch_is_delivered_whole(monkeypatch: pytest.MonkeyPatch) -> None:

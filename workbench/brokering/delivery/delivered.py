@@ -106,7 +106,7 @@ class Delivered:
                 "stale_share": sums["stale_us"] / max(n * self.hours * 3600 * SECOND_US, 1),
                 "checks_per_hour": sums["checks"] / max(n * self.hours, 1e-12),
                 "load_per_s": load["messages"].sum() / max(self.hours * 3600, 1e-12),
-                "load_peak": float(load["messages"].max()),
+                "load_peak": float(load["messages"].max()) if len(load) else 0.0,
             }
         )
 

@@ -66,6 +66,15 @@ def check_columns(names: list[str]) -> None:
     raise_all([f"notifications lack the column {name!r}" for name in COLUMNS if name not in names], DataError)
 
 
+def check_outages(outages: pd.DataFrame, numbered: bool) -> None:
+    """Refuse outages that name clients otherwise than the notifications do: they would be outages of nobody."""
+    if len(outages) and pd.api.types.is_numeric_dtype(outages["subscription"].infer_objects()) != numbered:
+        raise DataError(
+            f"outages name clients as {outages['subscription'].tolist()[0]!r}; "
+            f"the notifications' subscriptions are {'integers' if numbered else 'strings'}"
+        )
+
+
 def sorted_rows(
     notifications: pd.DataFrame, outages: pd.DataFrame | None, since: int, until: int, tick_us: int
 ) -> Rows:
@@ -81,6 +90,7 @@ def sorted_rows(
     kind = notifications["kind"].map(RANKS).to_numpy(np.int8)
     columns = [client.astype(np.int64), t, kind, publication.astype(np.int64), np.arange(t.size)]
     if outages is not None and len(outages):
+        check_outages(outages, pd.api.types.is_integer_dtype(ids))
         of = pd.Index(ids).get_indexer(outages["subscription"])
         start = np.maximum(microseconds(outages["start"], tick_us), since)
         end = microseconds(outages["end"], tick_us)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from workbench.brokering.delivery.channels import Channel, Outages
 from workbench.brokering.delivery.delivered import HOW, Delivered, Setting, lifetime
 from workbench.brokering.delivery.kernel import COUNTS, MATCH, OUTAGE, SECOND_US, UNMATCH, in_turn
-from workbench.brokering.delivery.rows import COLUMNS, Rows, check_columns, client_keys
+from workbench.brokering.delivery.rows import COLUMNS, Rows, check_columns, check_outages, client_keys
 from workbench.brokering.delivery.rules import Rules
 from workbench.brokering.delivery.strategies import Strategy
 from workbench.errors import DataError
@@ -84,6 +84,7 @@ def delivered_on_spark(
 def _sorted(notifications: DataFrame, setting: Setting, tick_us: int) -> DataFrame:
     """Rows by client: `turn` is the microsecond and the order of ties in one number; an outage has an `end_us`."""
     from pyspark.sql import functions as F
+    from pyspark.sql import types as T
 
     rank = F.when(F.col("kind") == "match", MATCH).when(F.col("kind") == "unmatch", UNMATCH)
     fault = F.raise_error(F.concat(F.lit("notifications have the kind "), F.coalesce(F.col("kind"), F.lit("null"))))
@@ -93,6 +94,7 @@ def _sorted(notifications: DataFrame, setting: Setting, tick_us: int) -> DataFra
     )
     outages = setting.channel.outages
     if outages is not None and len(outages):
+        check_outages(outages, isinstance(notifications.schema["subscription"].dataType, T.IntegralType))
         table = notifications.sparkSession.createDataFrame(outages[["subscription", "start", "end"]])
         start = F.greatest(_microseconds(table, "start", tick_us), F.lit(setting.since))
         end = _microseconds(table, "end", tick_us)

@@ -168,7 +168,8 @@ class SquareRoot(Strategy):
     Here: y = m (sqrt(2 q) + q), at most a sixth longer. Where checks are denser than notifications, the root alone
     counts (Keller, *Optimum checking schedules for systems subject to random failure*, 1974); where they are rarer, the
     interval grows in proportion to the silence. p and m, the median gap, are the client's own estimates from the
-    numbers; they begin as 1/10 and t_0.
+    numbers; they begin as 1/10 and t_0. (Where k_i is estimated from the connection, its own failed checks look like
+    lost notifications to it, and it checks far too often.)
 
     >>> round(SquareRoot(t0_s=20, worth_s=1.0).after(30, k=0), 2)  # q = 1.25
     56.62
