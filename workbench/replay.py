@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.crs import UNKNOWN, Coordinates
@@ -95,6 +97,8 @@ class Replay:
             return self
         pair = ["publication", "subscription"]
         timelines = _pandas(self.timelines).sort_values(["tau", *pair], ignore_index=True)
+        if pd.api.types.is_integer_dtype(timelines["pi"]):
+            timelines = timelines.astype({"pi": "Int64"})  # where none is null, too
         told = _pandas(self.notifications)  # an unmatch comes before a match
         notifications = told.sort_values(["t", "kind", *pair], ascending=[True, False, True, True], ignore_index=True)
         return replace(self, timelines=timelines, told=lambda: notifications, inputs=lambda mobiles: self.data)
@@ -473,7 +477,10 @@ def _difference(change: str, old: Any, new: Any) -> tuple[Any, ...]:
 
 def _write(table: Any, path: Path) -> None:
     if isinstance(table, pd.DataFrame):
-        table.to_parquet(path, index=False)
+        rows = pa.Table.from_pandas(table, preserve_index=False)
+        # A column of nothing but nulls, or of no rows at all, is one of words still.
+        words = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in rows.schema]
+        pq.write_table(rows.cast(pa.schema(words, rows.schema.metadata)), path)
     else:
         from workbench.engines import spark
 

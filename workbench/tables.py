@@ -382,7 +382,12 @@ def ticks_of(column: pd.Series, zone: str | None, integers: Clock) -> tuple[pd.S
         try:
             stamps = stamps.dt.tz_localize(zone)
         except Exception as error:  # noqa: BLE001 - zones have errors of their own kinds
-            raise DataError(f"t cannot be read as local times of {zone!r}: {error}") from None
+            found = re.search(r"\d{4}-\d\d-\d\d [\d:.]+", str(error))
+            at = found[0] if found else error
+            raise DataError(
+                f"t cannot be read as local times of {zone!r}: {at} comes twice there, or not at all, since clocks "
+                "change; give such times with their offset from UTC"
+            ) from None
     unit = str(stamps.dt.unit)
     utc = stamps.dt.tz_convert("UTC").dt.tz_localize(None)
     ticks = pd.Series(utc.to_numpy().astype(f"datetime64[{unit}]").astype("int64"), index=column.index, dtype="Int64")

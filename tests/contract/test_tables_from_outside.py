@@ -14,6 +14,7 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -178,6 +179,7 @@ def test_files_of_many_kinds_give_the_timelines_of_a_brute_force_calculation(cas
 
 AREA = shapely.box(8.5, 49.9, 8.7, 50.1)
 PASSING = {"mobile": [1, 1], "t": [1, 2], "lon": [8.6, 9.0], "lat": [50.0, 50.0]}
+CAFE = {"place": ["a"], "lon": [8.6], "lat": [50.0]}
 
 
 def told(places, fixes=PASSING) -> list[tuple]:
@@ -249,3 +251,21 @@ def test_empty_tables_give_empty_timelines(tmp_path):
 def test_what_is_no_geometry_is_named():
     with pytest.raises(DataError, match="the geometry of 'a' cannot be used: MultiPoint"):
         told(pd.DataFrame({"place": ["a"], "geometry": ["MULTIPOINT((0 0), (1 1))"]}))
+
+
+@pytest.mark.parametrize("at", ["2026-03-29 02:30:00", "2026-10-25 02:30:00"])
+def test_a_local_time_that_clocks_skip_or_show_twice_is_named(at):
+    with pytest.raises(DataError, match=f"of 'Europe/Berlin': {at} comes twice there, or not at all"):
+        replay("proximity", {**PASSING, "t": [at, "2026-12-01 00:00:00"]}, CAFE, zone="Europe/Berlin")
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_columns_of_nothing_but_nulls_are_written_as_words(tmp_path, engine):
+    """A reader of many outputs would take their type from the first, and refuse the others."""
+    stays = {**PASSING, "lon": [8.6, 8.6]}
+    for name, fixes, lines in (("stays", stays, 1), ("never", {**PASSING, "lon": [0.0, 0.0]}, 0)):
+        out = replay("proximity", fixes, CAFE, engine).save(tmp_path / name)
+        for file, words in (("timelines", ["publication", "ended"]), ("notifications", ["kind", "publication"])):
+            written = pq.read_table(out / f"{file}.parquet")
+            assert len(written) == lines
+            assert {written.schema.field(word).type for word in words} == {pa.string()}

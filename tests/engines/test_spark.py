@@ -134,6 +134,31 @@ def test_no_fixes_at_all(spark, walk):
     assert pa.types.is_int64(done.timelines.limit(1).toArrow().schema.field("subscription").type)
 
 
+@pytest.mark.parametrize("ids", [int, str])
+@pytest.mark.parametrize("way", [pd.DataFrame, pa.Table.from_pandas, "spark"])
+def test_no_fixes_in_a_table_of_any_kind(spark, walk, ids, way):
+    fixes, places = walk
+    some = fixes.astype({"mobile": ids})
+    given = spark.createDataFrame(some).limit(0) if way == "spark" else way(some[:0])
+    done = replay("proximity", given, places, engine="spark")
+    assert (done.metrics["timelines"], done.timelines.count(), done.notifications.count()) == (0, 0, 0)
+
+
+def test_ids_of_several_types_are_one_sentence(spark, walk):
+    fixes, places = walk
+    mixed = fixes.assign(mobile=fixes["mobile"].astype(object).where(fixes["t"] > 5, "seven"))
+    with pytest.raises(DataError, match="fixes: Spark needs one type in each column: Could not convert 'seven'"):
+        replay("proximity", mixed, places, engine="spark")
+
+
+def test_ends_can_be_null_in_collected_tables_even_where_none_is(spark):
+    fixes = pd.DataFrame({"mobile": [7, 7], "t": [1, 2], "x": [0.0, 90.0], "y": 0.0})
+    places = pd.DataFrame({"place": ["a"], "x": [0.0], "y": [0.0]})
+    done, local = (replay("proximity", fixes, places, engine, {"radius_m": 5}) for engine in ("spark", "local"))
+    assert local.timelines["pi"].tolist() == [2]
+    pd.testing.assert_frame_equal(done.collect().timelines, local.timelines)
+
+
 def test_collected_tables_are_those_of_the_local_engine_in_the_declared_order(spark, walk):
     done, local = (replay("coffee", *walk, engine=engine) for engine in ("spark", "local"))
     here = done.collect()

@@ -778,15 +778,18 @@ def raw(path: Path, bucket_of: BucketOf) -> Raw:
 def sharded(fixes: pd.DataFrame, bucket_of: BucketOf) -> Shards:
     """A table of this process as files of whole mobiles, so that workers read them."""
     buckets = max(2, -(-len(fixes) // ROWS_A_BUCKET))
-    whole = "mobile" not in fixes.columns or fixes["mobile"].isna().any()
-    numbers = [0] * len(fixes) if whole else bucket_of(pa.array(fixes["mobile"]), buckets)
+    whole = "mobile" not in fixes.columns or fixes["mobile"].isna().any() or fixes.empty
     folder = _scratch() / "fixes"
     folder.mkdir()
     shards = []
-    for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
-        file = folder / f"bucket-{number:05d}.parquet"
-        part.to_parquet(file, index=False)
-        shards.append([str(file)])
+    try:
+        numbers = [0] * len(fixes) if whole else bucket_of(pa.array(fixes["mobile"]), buckets)
+        for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
+            file = folder / f"bucket-{number:05d}.parquet"
+            part.to_parquet(file, index=False)
+            shards.append([str(file)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"fixes: Spark needs one type in each column: {error}") from None
     return shards
 
 

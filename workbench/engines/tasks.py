@@ -233,6 +233,8 @@ def _both(table: pa.Table, columns: Sequence[str]) -> list[str]:
 
 def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
     fixes: Any = pa.concat_tables(given, promote_options="permissive") if given else None
+    if fixes is None and len(job.head.columns):
+        fixes = job.head[:0]  # there are fixes, only none that Spark could hand over
     return _staged(job, name, inputs(job, fixes))
 
 
