@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 
 import pandas as pd
 import pytest
@@ -160,6 +162,58 @@ def test_sedona_rectangles_that_intersect(sedona):
     shapes = squares(sedona / "zcta510-small.csv")
     made = shapes_against("overlaps")(areas(shapes).rename(columns={"place": "id"}))
     assert len(replay(made, None, areas(shapes)).timelines) == 17738
+
+
+def test_sedona_lines_that_meet_areas(sedona):
+    lines = [shapely.LineString(ring.exterior.coords[:-1]) for ring in rings(sedona / "primaryroads-linestring.csv")]
+    windows = rings(sedona / "primaryroads-polygon.csv")
+    made = shapes_against("overlaps")(areas(lines).rename(columns={"place": "id"}))
+    found = replay(made, None, areas(windows)).timelines
+    pairs = {(windows[p].wkt, lines[s].wkt) for p, s in zip(found["publication"], found["subscription"], strict=True)}
+    assert (len(found), len(pairs)) == (875, 535)
+
+
+def test_sedona_envelopes_that_contain_points(sedona):
+    rows = [list(map(float, row)) for row in csv.reader((sedona / "testenvelope.csv").open())]
+    boxes = [shapely.box(min(a, c), min(b, d), max(a, c), max(b, d)) for a, b, c, d in rows]
+    read = pd.read_csv(sedona / "testpoint.csv", header=None, names=["x", "y"])
+    assert len(replay("proximity", read.assign(mobile=range(len(read)), t=1), areas(boxes)).timelines) == 1000
+
+
+KNN = [f"test{n}-results-p1-k{3 if n < 3 else 4}.csv" for n in range(1, 11)]
+
+
+def wkt_rows(path) -> list[list[tuple[float, float]]]:
+    """A query, and what was found for it, in every line."""
+    lines = [re.findall(r"POINT \(([-\d.]+) ([-\d.]+)\)", line) for line in path.open()]
+    return [[(float(x), float(y)) for x, y in line] for line in lines]
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("file", KNN)
+def test_sedona_nearest_neighbours(sedona, file, engine):
+    """Sedona takes k of them, whichever; ours are all whose distance no k others undercut."""
+    case, k = file.split("-")[0], int(file[-5])
+    sites = pd.read_csv(sedona / "knn" / f"{case}-objects.csv", header=None, names=["x", "y"])
+    asked = pd.read_csv(sedona / "knn" / f"{case}-queries.csv", header=None, names=["x", "y"])
+    answers = [line for line in wkt_rows(sedona / "knn" / file) if line]
+    objects = publications("objects", rows="places", regions={"site": region(location, position=column.position)})
+    queries = subscriptions(
+        "queries",
+        rows="fixes",
+        regions={"here": region(location, position=column.position)},
+        filter=own.here.nearest(other.site, space=location, k=k),
+    )
+    fixes, places = asked.assign(mobile=range(len(asked)), t=1), sites.assign(place=range(len(sites)))
+    found = replay(Scenario([location], [objects], [queries]), fixes, places, engine).timelines
+    assert {query for query, *_ in answers} == set(asked.itertuples(index=False, name=None)), "each was answered"
+    for at, *theirs in answers:
+        mobile = next(m for m, x, y in zip(fixes["mobile"], fixes["x"], fixes["y"], strict=True) if (x, y) == at)
+        mine = found.loc[found["subscription"] == mobile, "publication"]
+        ours = sorted(math.dist(at, sites.loc[place]) for place in mine)
+        told = sorted(math.dist(at, site) for site in theirs)
+        assert len(told) == k and ours[:k] == told
+        assert set(ours[k:]) <= {told[-1]}, "only ties are more"
 
 
 def test_sedona_distance_self_join(sedona):
