@@ -259,6 +259,13 @@ def test_a_local_time_that_clocks_skip_or_show_twice_is_named(at):
         replay("proximity", {**PASSING, "t": [at, "2026-12-01 00:00:00"]}, CAFE, zone="Europe/Berlin")
 
 
+@pytest.mark.parametrize("at", ["2026-03-29 02:30:00", "2026-10-25 02:30:00"])
+def test_an_end_that_clocks_skip_or_show_twice_is_named(at):
+    stamped = {**PASSING, "t": ["2026-01-01T00:00:00Z", "2026-12-01T00:00:00Z"]}
+    with pytest.raises(DataError, match=f"time '{at}' comes twice in 'Europe/Berlin', or not at all"):
+        replay("proximity", stamped, CAFE, zone="Europe/Berlin", until=at)
+
+
 @pytest.mark.parametrize("engine", ["reference", "local"])
 def test_columns_of_nothing_but_nulls_are_written_as_words(tmp_path, engine):
     """A reader of many outputs would take their type from the first, and refuse the others."""

@@ -64,7 +64,13 @@ class Clock:
                 raise DataError(
                     f"time {str(instant)!r} has no zone; write one (…Z, …+08:00), or state it with zone="
                 )
-            stamp = stamp.tz_localize(self.zone)
+            try:
+                stamp = stamp.tz_localize(self.zone)
+            except Exception:  # noqa: BLE001 - zones have errors of their own kinds
+                raise DataError(
+                    f"time {str(instant)!r} comes twice in {self.zone!r}, or not at all, since clocks change there; "
+                    "give its offset from UTC (…+02:00)"
+                ) from None
         try:
             return int(stamp.tz_convert("UTC").as_unit(self.unit, round_ok=False).asm8.astype("int64"))
         except ValueError:
