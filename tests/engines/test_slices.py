@@ -202,6 +202,20 @@ def test_rows_that_do_not_say_everything_are_kept_together(change, tmp_path):
     assert in_order(timelines) == in_order(replay(scenario, fixes).timelines)
 
 
+@pytest.mark.parametrize("cores", [1, 3])
+def test_mobiles_that_a_grid_of_degrees_cannot_tell_apart_are_looked_at_the_general_way(tmp_path, cores):
+    """Whoever is near a pole is near everybody: the kernel of encounters gives up, and leaves nothing behind."""
+    draw = np.random.default_rng(2)
+    n = 120
+    fixes = pd.DataFrame({"mobile": draw.integers(0, 5, n), "t": np.arange(1, n + 1)})
+    fixes = fixes.assign(lon=draw.uniform(-180, 180, n), lat=draw.uniform(-90, -50, n))
+    scenario = named("friends")(near_m=2e6, far_m=3e6)
+    timelines, plan, _ = shared(scenario, fixes, None, tmp_path, cores)
+    assert plan == spark.PLANS[spark.slices.MEETINGS].format(why=spark.entangled(scenario))
+    assert in_order(timelines) == in_order(replay(scenario, fixes).timelines)
+    assert len(timelines) > 20
+
+
 def test_a_bar_counts_the_marks_that_tasks_leave(tmp_path, monkeypatch):
     counted, all_seen = [], threading.Event()
 

@@ -438,6 +438,8 @@ def _evaluated(
 
 
 def _undo(work: Work) -> None:
+    """Nothing that a way left behind which was given up: the next one looks into the same folders."""
+    shutil.rmtree(work.scratch / "slices", ignore_errors=True)
     for file in (work.scratch / "timelines").glob("part-*-*"):
         file.unlink()
 
