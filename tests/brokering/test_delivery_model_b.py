@@ -469,9 +469,11 @@ def test_outages_that_name_clients_otherwise_than_the_notifications_are_refused(
 
 
 def test_nobody_is_delivered_nothing() -> None:
-    nothing = delivered(notified((10, "match", "p")).iloc[:0], Independent(), Constant(), since=0, until=20)
-    assert (len(nothing.deliveries), len(nothing.clients)) == (0, 0)
-    assert not nothing.summary().any()
+    empty = notified((10, "match", "p")).iloc[:0]
+    for stream, channel in ((empty, Independent()), (empty.astype({"subscription": object}), outages((0, 20)))):
+        nothing = delivered(stream, channel, Constant(), since=0, until=20)
+        assert (len(nothing.deliveries), len(nothing.clients)) == (0, 0)
+        assert not nothing.summary().any()
 
 
 def test_values_that_mean_nothing_are_refused() -> None:

@@ -71,6 +71,16 @@ def test_whoever_meets_is_told_what_the_definitions_say(
             assert told[counted] == general.metrics[counted], counted
 
 
+def test_rows_after_the_end_are_counted_too(tmp_path: Path) -> None:
+    last = {"mobile": [1, 1, 2, 2], "t": [9] * 4, "x": [0.0, 1.0, 5.0, 5.0], "y": 0.0}
+    rows = pd.DataFrame({"mobile": [1, 2], "t": [1, 1], "x": [0.0, 5.0], "y": 0.0})
+    rows = pd.concat([rows, pd.DataFrame(last)])
+    rows.to_parquet(tmp_path / "fixes.parquet", index=False)
+    told = [replay(scenario(50, 50), fixes, engine=engine, until=5).metrics for engine, fixes in (
+        ("reference", rows), ("local", rows), ("local", tmp_path / "fixes.parquet"))]  # fmt: skip
+    assert [(one["timelines"], one["rows_collapsed"], one["rows_set_aside"]) for one in told] == [(2, 1, 2)] * 3
+
+
 def test_crowds_do_not_overflow(tmp_path: Path) -> None:
     file = tmp_path / "fixes.parquet"
     rng = np.random.default_rng(5)

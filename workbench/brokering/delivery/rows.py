@@ -89,7 +89,7 @@ def sorted_rows(
         raise DataError("notifications lie outside since..until; expected since <= t <= until")
     kind = notifications["kind"].map(RANKS).to_numpy(np.int8)
     columns = [client.astype(np.int64), t, kind, publication.astype(np.int64), np.arange(t.size)]
-    if outages is not None and len(outages):
+    if outages is not None and len(outages) and len(ids):
         check_outages(outages, pd.api.types.is_integer_dtype(ids))
         of = pd.Index(ids).get_indexer(outages["subscription"])
         start = np.maximum(microseconds(outages["start"], tick_us), since)
