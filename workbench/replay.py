@@ -309,7 +309,7 @@ def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str
     found = next((made for way in ways if (made := way(scenario, fixes, places, zone, until)) is not None), None)
     if found is None:
         return None
-    timelines = found.timelines
+    timelines = tables.with_types_of(found.data, found.timelines)
     counts = _told(len(timelines), int((found.lines.ended == 0).sum()))
     metrics = {**_about(found.data, found.until), **found.counts, **counts, "plan": _straight(scenario)}
     told = partial(tables.notifications_frame, timelines)
@@ -328,7 +328,7 @@ def _in_process(engine: str, scenario: Scenario, fixes: Any, places: Any, until:
         timelines, counts, plan = local.planned(data, last)
     else:
         timelines, counts = import_module(f"workbench.engines.{engine}").run(data, last)
-    timelines = data.staged(timelines, None if until is None else last)
+    timelines = tables.with_types_of(data, data.staged(timelines, None if until is None else last))
     silent = frozenset(p.name for p in scenario.publications if p.transient)
     quiet = _silent_ids(scenario, silent, timelines)
     metrics = {

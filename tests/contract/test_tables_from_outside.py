@@ -276,3 +276,13 @@ def test_columns_of_nothing_but_nulls_are_written_as_words(tmp_path, engine):
             written = pq.read_table(out / f"{file}.parquet")
             assert len(written) == lines
             assert {written.schema.field(word).type for word in words} == {pa.string()}
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("from_file", [True, False])
+def test_ids_keep_their_type_where_nobody_is_told_anything(tmp_path, engine, from_file):
+    away = pd.DataFrame({"mobile": [7, 7], "t": [1, 2], "lon": [0.0, 0.0], "lat": [8.6, 8.6]})
+    away.to_parquet(tmp_path / "fixes.parquet")
+    done = replay("proximity", tmp_path / "fixes.parquet" if from_file else away, CAFE, engine)
+    for table in (done.timelines, done.notifications):
+        assert not len(table) and table["subscription"].dtype == "int64" and table["publication"].dtype == object

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from tests.model.worlds import played, table, timelines
@@ -385,13 +386,13 @@ def test_saving_writes_everything_or_nothing(tmp_path, monkeypatch):
 
     written = []
 
-    def fails_the_second_time(self, path, **options):
+    def fails_the_second_time(table, path):
         written.append(path)
         if len(written) == 2:
             raise OSError("no space left")
         path.write_bytes(b"half")
 
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", fails_the_second_time)
+    monkeypatch.setattr(pq, "write_table", fails_the_second_time)
     for target in (tmp_path / "out", tmp_path / "new"):
         written.clear()
         with pytest.raises(DataError, match="cannot be written: no space left"):
