@@ -75,7 +75,7 @@ FAULTS = [
     ),
     Fault(
         "a tie dropped among moving neighbours",
-        "kernels:nearest", "now[s] <= limit", "(now[s] < limit or s == np.argmin(now))",
+        "kernels:_nearest", "now[s] <= limit", "(now[s] < limit or s == np.argmin(now))",
         ("nearest",),
     ),
     Fault(
@@ -179,7 +179,7 @@ def seeded(fault: Fault) -> Iterator[None]:
     assert fault.instead_of in source, f"{fault.where} has changed: state the fault {fault.what!r} anew"
     flags = __future__.annotations.compiler_flag
     code = compile(source.replace(fault.instead_of, fault.stands), f"<{fault.what}>", "exec", flags)
-    made: dict[str, Any] = {"compiled": lambda f: f, "inlined": lambda f: f}
+    made: dict[str, Any] = {"compiled": lambda f: f, "callee": lambda f: f, "inlined": lambda f: f}
     exec(code, right.__globals__, made)  # noqa: S102 - our own source
     if owners:
         holders = [owner]

@@ -18,12 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from workbench.compiling import compiled
 from workbench.datasets.distance import distance_m
 from workbench.datasets.ingesting import Made, _extent, _finish
 from workbench.datasets.layout import Fixes, name_of, open_fixes, whole_folder, write_parquet
@@ -127,7 +127,7 @@ def trips(
     return tracks.frame.assign(trip=pd.array(number, "Int64")).assign(trip=lambda f: f["trip"].where(moving))
 
 
-@numba.njit(cache=True)
+@compiled
 def _find_stops(starts, ends, seconds, x, y, scale, max_diameter_m, min_duration_s):  # type: ignore[no-untyped-def]
     stop = np.zeros(len(seconds), np.int64)
     for k in range(len(starts)):
@@ -146,8 +146,9 @@ def _find_stops(starts, ends, seconds, x, y, scale, max_diameter_m, min_duration
                 j += 1
             if j > i and seconds[j] - seconds[i] >= min_duration_s:
                 found += 1
-                stop[i : j + 1] = found
-                i = j + 1
+                while i <= j:
+                    stop[i] = found
+                    i += 1
             else:
                 i += 1
     return stop

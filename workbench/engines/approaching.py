@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.engines.compiling import compiled
+from workbench.compiling import compiled
+from workbench.engines.growing import longer
 from workbench.engines.kernels import geodesic_within, planar_within
 from workbench.geometry import EARTH_RADIUS_M, RADIAN, WGS84
 
@@ -80,8 +81,10 @@ def _by_slice(start, end, begin, length, slices):  # type: ignore[no-untyped-def
         low, high = (start[i] - begin) // length, min((end[i] - 1 - begin) // length, slices - 1)
         for s in range(low, high + 1):
             offsets[s + 1] += 1
-    offsets = np.cumsum(offsets)
-    fill = offsets[:-1].copy()
+    fill = np.empty(slices, np.int64)
+    for s in range(slices):
+        fill[s] = offsets[s]
+        offsets[s + 1] += offsets[s]
     item = np.empty(offsets[-1], np.int64)
     for i in range(len(start)):
         low, high = (start[i] - begin) // length, min((end[i] - 1 - begin) // length, slices - 1)
@@ -136,9 +139,8 @@ def _approach(first, last, cells, one, two, one_off, one_item, two_off, two_item
                     elif not planar_within(x1[i], y1[i], z1[i], x2[j], y2[j], z2[j], total):
                         continue
                     if n == size:
-                        longer, wider = np.empty(2 * size, np.int64), np.empty(2 * size, np.int64)
-                        longer[:n], wider[:n] = found, other
-                        found, other, size = longer, wider, 2 * size
+                        size *= 2
+                        found, other = longer(found, size), longer(other, size)
                     found[n], other[n] = i, j
                     n += 1
     return found[:n].copy(), other[:n].copy()

@@ -28,9 +28,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench import tables
+from workbench.compiling import callee, compiled, read_only
 from workbench.engines import candidates, kernels
-from workbench.engines.compiling import compiled
 from workbench.engines.extents import Positions
+from workbench.engines.growing import longer
 from workbench.engines.kernels import (
     area_holds,
     geodesic_distance_m,
@@ -141,7 +142,7 @@ class Grid(NamedTuple):
     """four times the number of a place, and 0 where a disc, 1 where another shape has to be asked, 2 where all is in"""
 
 
-@compiled
+@callee
 def _disc_and_cell(x, y, total, x_low, x_high, y_low, y_high, geodesic):  # type: ignore[no-untyped-def]
     """0 where no point of a cell is in a disc, 2 where all are, 1 where that has to be computed."""
     slack = 1e-9 * (abs(x) + abs(y) + total + 1.0)
@@ -158,7 +159,7 @@ def _disc_and_cell(x, y, total, x_low, x_high, y_low, y_high, geodesic):  # type
     return 2 if far < total - slack else 1
 
 
-@compiled
+@callee
 def _edge_touches(ax, ay, bx, by, x_low, x_high, y_low, y_high):  # type: ignore[no-untyped-def]
     """Whether an edge may touch a cell: their boxes meet, and the cell's corners lie on both sides of the line."""
     if max(ax, bx) < x_low or min(ax, bx) > x_high or max(ay, by) < y_low or min(ay, by) > y_high:
@@ -174,7 +175,7 @@ def _edge_touches(ax, ay, bx, by, x_low, x_high, y_low, y_high):  # type: ignore
     return left and right
 
 
-@compiled
+@callee
 def _area_and_cell(s, j, x_low, x_high, y_low, y_high):  # type: ignore[no-untyped-def]
     c = s.chain[j]
     for ring in range(s.first[c], s.first[c + 1]):
@@ -192,7 +193,8 @@ def _cells(s, totals, box, x0, y0, ax, ay, columns, rows, geodesic):  # type: ig
     for turn in range(2):
         # First they are counted, then put in their places: the lists of cells are then in the order of the items.
         if turn == 1:
-            offsets = np.cumsum(offsets).astype(np.int32)
+            for cell in range(columns * rows):
+                offsets[cell + 1] += offsets[cell]
             entries = np.empty(offsets[-1], np.int32)
         fill = offsets.copy()
         for j in range(len(totals)):
@@ -237,7 +239,7 @@ def grid_of(column: Positions, totals: np.ndarray, reach: float, metric: str) ->
 # -- crossings -----------------------------------------------------------------------------------------------
 
 
-@compiled
+@callee
 def _by_mobile(mobile, t, x, y, base, share, shares, rows):  # type: ignore[no-untyped-def]
     """The fixes of a share of the mobiles, mobile by mobile: who they are, where each one's begin, and the fixes.
 
@@ -261,7 +263,8 @@ def _by_mobile(mobile, t, x, y, base, share, shares, rows):  # type: ignore[no-u
         first[k + 1] = first[k] + rows[whose[k]]
         rows[whose[k]] = first[k]
     if runs == many and first[many] == len(t):
-        rows[whose[:many]] = 0
+        for k in range(many):
+            rows[whose[k]] = 0
         return whose[:many], first, t, x, y
     own_t, own_x, own_y = np.empty(first[many], np.int64), np.empty(first[many]), np.empty(first[many])
     for r in range(len(t)):
@@ -270,15 +273,9 @@ def _by_mobile(mobile, t, x, y, base, share, shares, rows):  # type: ignore[no-u
             at = rows[m]
             own_t[at], own_x[at], own_y[at] = t[r], x[r], y[r]
             rows[m] = at + 1
-    rows[whose[:many]] = 0
+    for k in range(many):
+        rows[whose[k]] = 0
     return whose[:many], first, own_t, own_x, own_y
-
-
-@compiled
-def _longer(array, length):  # type: ignore[no-untyped-def]
-    longer = np.empty(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @compiled
@@ -351,8 +348,8 @@ def crossings(  # type: ignore[no-untyped-def]
                     return 1, nothing
             if n + was > len(ended_pi):
                 room = 2 * len(ended_pi) + 64
-                ended_place, ended_mobile = _longer(ended_place, room), _longer(ended_mobile, room)
-                ended_tau, ended_pi = _longer(ended_tau, room), _longer(ended_pi, room)
+                ended_place, ended_mobile = longer(ended_place, room), longer(ended_mobile, room)
+                ended_tau, ended_pi = longer(ended_tau, room), longer(ended_pi, room)
             # Both lists are in order: what stays keeps its beginning, what is passed over has ended.
             i = 0
             for h in range(k + 1):
@@ -514,7 +511,8 @@ class Fixes:
             raise Unusual
         t = columns[1].cast(pa.int64())
         mobile = self._coded(columns[0]) if self.coded else columns[0].to_numpy()
-        return Batch(mobile.astype(np.int64, copy=False), t.to_numpy(), *(c.to_numpy() for c in columns[2:]))
+        place = [column.to_numpy() for column in columns[2:]]
+        return Batch(*map(read_only, (mobile.astype(np.int64, copy=False), t.to_numpy(), *place)))
 
     def _coded(self, column: pa.ChunkedArray) -> np.ndarray:
         encoded = column.combine_chunks()

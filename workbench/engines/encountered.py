@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from workbench.compiling import compiled, read_only
 from workbench.engines import encounters, exchange, tasks
-from workbench.engines.compiling import compiled
 from workbench.engines.direct import Lines, Unusual, coordinates_of
 from workbench.engines.encounters import AFTER, Shape, Slice
 from workbench.engines.slices import Window
@@ -94,7 +94,7 @@ def last_seen(given: Asked, n: int, groups: Sequence[exchange.Group]) -> dict[st
             if any(column.null_count for column in table.itercolumns()):
                 raise Unusual
             mobile, names = encounters.coded(table["mobile"])
-            rows = _last(mobile, tasks.ticks_of(table), _parts(table, given.cuts), len(names))
+            rows = _last(read_only(mobile), tasks.ticks_of(table), _parts(table, given.cuts), len(names))
             seen.append(exchange.take(table, np.sort(rows)))
             read += len(table)
             yield table
@@ -126,7 +126,7 @@ def before(given: Asked, n: int, files: Sequence[str]) -> pa.Table:
     table = pa.concat_tables(found or [given.schema.empty_table()])
     mobile, names = encounters.coded(table["mobile"])
     t = tasks.ticks_of(table)
-    rows = _last(mobile, t, np.zeros(len(t), np.int64), len(names))
+    rows = _last(read_only(mobile), read_only(t), np.zeros(len(t), np.int64), len(names))
     return exchange.take(table, rows[np.argsort(t[rows], kind="stable")])
 
 

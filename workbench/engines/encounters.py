@@ -30,9 +30,10 @@ import pandas as pd
 import pyarrow as pa
 
 from workbench import tables
+from workbench.compiling import callee, compiled, read_only
 from workbench.engines import local
-from workbench.engines.compiling import compiled
 from workbench.engines.direct import MOST_MOBILES, Instants, Lines, Outcome, Unusual, _parquet, cores, head_of
+from workbench.engines.growing import taller, wider
 from workbench.engines.kernels import geodesic_within, planar_within
 from workbench.errors import WorkbenchError
 from workbench.geometry import EARTH_RADIUS_M, RADIAN, WGS84
@@ -168,7 +169,8 @@ def _counted(t, low, span):  # type: ignore[no-untyped-def]
     offsets = np.zeros(span + 1, np.int64)
     for i in range(len(t)):
         offsets[t[i] - low + 1] += 1
-    offsets = np.cumsum(offsets)
+    for k in range(span):
+        offsets[k + 1] += offsets[k]
     order = np.empty(len(t), np.int64)
     for i in range(len(t)):
         k = t[i] - low
@@ -196,9 +198,10 @@ def walks_of(scenario: Scenario, table: pa.Table, coordinates: Sequence[str], zo
             raise Unusual
     if np.any(t[1:] < t[:-1]):
         low, span = int(t.min()), int(t.max()) - int(t.min()) + 1
-        order = _counted(t, low, span) if span <= max(2 * len(t), 1 << 20) else np.argsort(t, kind="stable")
+        order = _counted(read_only(t), low, span) if span <= max(2 * len(t), 1 << 20) else np.argsort(t, kind="stable")
         mobile, t, x, y = mobile[order], t[order], x[order], y[order]
         kind = kind[order] if len(accepts) > 1 else kind
+    mobile, t, x, y, kind = map(read_only, (mobile, t, x, y, kind))
     return Walks(mobile, t, x, y, kind, names, accepts)
 
 
@@ -293,27 +296,11 @@ def cells_of(walks: Walks, shape: Shape, geodesic: bool) -> Cells:
     return Cells(x0, y0, wide, tall, int((x1 - x0) / wide) + 1, int((y1 - y0) / tall) + 1, around)
 
 
-@compiled
-def _longer(rows, needed):  # type: ignore[no-untyped-def]
-    if needed <= len(rows):
-        return rows
-    more = np.empty((2 * needed, rows.shape[1]), rows.dtype)
-    more[: len(rows)] = rows
-    return more
-
-
-@compiled
-def _wider(listed):  # type: ignore[no-untyped-def]
-    more = np.empty((listed.shape[0], 2 * listed.shape[1]), listed.dtype)
-    more[:, : listed.shape[1]] = listed
-    return more
-
-
 DONE, TWICE, CROWDED, FULL = 0, 1, 2, 3
 NOWHERE = -1
 
 
-@compiled
+@callee
 def _moves(  # type: ignore[no-untyped-def]
     mobile, t, x, y, kind, stop, cells, near, far, accepts, geodesic,
     head, after, ahead, cell, px, py, pk, moved, met, partner, since, sure, told, r, back, n,
@@ -441,7 +428,7 @@ def _met(mobile, t, x, y, kind, first, stop, mobiles, cells, near, far, accepts,
     partner = np.empty((mobiles, 8), np.int32)
     since, sure = np.empty((mobiles, 8), np.int64), np.empty((mobiles, 8), np.int64)
     told = np.empty((1024 + (stop - first) // 8, 5), np.int64)
-    n = 0
+    n = np.int64(0)  # as a constant it would be a type of its own, and `_moves` compiled for both
     # ``sure`` of a pair that met in this slice, or was near before it, is always; of one in doubt it is never, until
     # it is near. ``since`` is never while the two have met without accepting each other.
     for r in range(first):
@@ -464,7 +451,8 @@ def _met(mobile, t, x, y, kind, first, stop, mobiles, cells, near, far, accepts,
                         meets = planar_within(px[m], py[m], 0.0, px[f], py[f], 0.0, near)
                     if stays:
                         if max(met[m], met[f]) == partner.shape[1]:
-                            partner, since, sure = _wider(partner), _wider(since), _wider(sure)
+                            room = 2 * partner.shape[1]
+                            partner, since, sure = wider(partner, room), wider(since, room), wider(sure, room)
                         for a, b in ((m, f), (f, m)):
                             k = met[a]
                             partner[a, k] = b
@@ -477,19 +465,24 @@ def _met(mobile, t, x, y, kind, first, stop, mobiles, cells, near, far, accepts,
         if head[c] >= 0:
             ahead[head[c]] = m
         head[c] = m
-    why, r, back = CROWDED, first, NOWHERE
+    why, r, back, going_on = CROWDED, first, np.int64(NOWHERE), 0
     while why in (CROWDED, FULL):
         why, r, back, n = _moves(
             mobile, t, x, y, kind, stop, cells, near, far, accepts, geodesic,
             head, after, ahead, cell, px, py, pk, moved, met, partner, since, sure, told, r, back, n,
         )  # fmt: skip
         if why == CROWDED:
-            partner, since, sure = _wider(partner), _wider(since), _wider(sure)
-        else:
-            told = _longer(told, n + met.sum())
+            room = 2 * partner.shape[1]
+            partner, since, sure = wider(partner, room), wider(since, room), wider(sure, room)
+            continue
+        going_on = 0
+        for m in range(mobiles):
+            going_on += met[m]
+        if n + going_on > len(told):
+            told = taller(told, 2 * (n + going_on))
     if why == TWICE:
         return 1, told[:0], told[:0]
-    pairs = np.empty((met.sum() // 2, 3), np.int64)
+    pairs = np.empty((going_on // 2, 3), np.int64)
     k = 0
     for m in range(mobiles):
         for i in range(met[m]):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.engines.compiling import compiled
+from workbench.compiling import compiled
 from workbench.errors import DataError
 
 ROWS_AT_ONCE = 1 << 20
@@ -99,8 +99,10 @@ def _together(part, parts):  # type: ignore[no-untyped-def]
     offsets = np.zeros(parts + 1, np.int64)
     for p in part:
         offsets[p + 1] += 1
-    offsets = np.cumsum(offsets)
-    fill = offsets[:-1].copy()
+    fill = np.empty(parts, np.int64)
+    for p in range(parts):
+        fill[p] = offsets[p]
+        offsets[p + 1] += offsets[p]
     order = np.empty(len(part), np.int64)
     for i in range(len(part)):
         order[fill[part[i]]] = i

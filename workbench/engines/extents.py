@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import portion
 
+from workbench.compiling import read_only
 from workbench.engines import kernels
 from workbench.engines.slabs import Slabs, slabs_of
 from workbench.errors import ScenarioError
@@ -85,6 +86,11 @@ class Positions:
     shapes: kernels.Shapes
     skeletons: tuple[Shape, ...] = ()
     """the lines and areas that the shapes' chains stand for"""
+
+    def __post_init__(self) -> None:
+        s = self.shapes
+        x, y, z, radius = map(read_only, (s.x, s.y, s.z, s.radius))
+        object.__setattr__(self, "shapes", s._replace(x=x, y=y, z=z, radius=radius))
 
     def keys(self, index: np.ndarray) -> np.ndarray:
         return index

@@ -38,7 +38,8 @@ import numpy as np
 from numba import boolean, carray, float64, int64, types
 from numba.extending import intrinsic
 
-from workbench.engines.compiling import compiled, inlined
+from workbench.compiling import callee, compiled, inlined
+from workbench.engines.growing import longer
 from workbench.engines.kernels import geodesic_distance_m, geodesic_within, planar_squared, planar_within
 from workbench.geometry import EARTH_RADIUS_M, RADIAN
 
@@ -54,7 +55,7 @@ TOGETHER, PUBLICATION_AROUND, SUBSCRIPTION_AROUND = range(3)
 _HALF = 1 << 27
 
 
-@compiled
+@callee
 def level_of(size):  # type: ignore[no-untyped-def]
     """The level whose cells are at least that large."""
     if not size < 1e9:
@@ -97,7 +98,7 @@ def box_of(x, y, extent, geodesic):  # type: ignore[no-untyped-def]
     return x - more, x + more, y - more, y + more, level_of(more)
 
 
-@inlined
+@callee
 def insert(key, item, x, y, far, rooms, entries, spots, meta):  # type: ignore[no-untyped-def]
     b = room_of(key, rooms)
     start, count, cap = rooms[b, 0], rooms[b, 1], rooms[b, 2]
@@ -123,7 +124,7 @@ def needs(key, rooms):  # type: ignore[no-untyped-def]
     return 2 * rooms[b, 2] + 2 if rooms[b, 1] == rooms[b, 2] else 0
 
 
-@inlined
+@callee
 def take_out(key, item, rooms, entries, spots):  # type: ignore[no-untyped-def]
     b = room_of(key, rooms)
     start, last = rooms[b, 0], rooms[b, 0] + rooms[b, 1] - 1
@@ -151,30 +152,27 @@ def lay(place, rooms, entries, spots, meta, slot, item, extent, adds):  # type: 
         if not (max(abs(low), abs(high)) < 134217728.0 and max(abs(lower), abs(upper)) < 134217728.0):
             level = 63
     if level == 63:
-        key = cell_key(0.0, 0.0, 63, 0)
-        if adds:
-            if meta[0] + needs(key, rooms) > len(entries):
-                return -3
-            insert(key, item, x, y, far, rooms, entries, spots, meta)
-        else:
-            take_out(key, item, rooms, entries, spots)
-    else:
-        first, last, bottom, top = np.int64(low), np.int64(high), np.int64(lower), np.int64(upper)
-        if adds:
-            wanted = 0
-            for cx in range(first, last + 1):
-                for cy in range(bottom, top + 1):
-                    # Twice over, since two of the cells may share a room.
-                    wanted += 4 * needs((level << 57) | ((cx + _HALF) << 28) | (cy + _HALF), rooms) + 8
-            if meta[0] + wanted > len(entries):
-                return -3
+        low = high = lower = upper = 0.0
+    everywhere = cell_key(0.0, 0.0, 63, 0)
+    first, last, bottom, top = np.int64(low), np.int64(high), np.int64(lower), np.int64(upper)
+    if adds:
+        wanted = 0
         for cx in range(first, last + 1):
             for cy in range(bottom, top + 1):
                 key = (level << 57) | ((cx + _HALF) << 28) | (cy + _HALF)
-                if adds:
-                    insert(key, item, x, y, far, rooms, entries, spots, meta)
-                else:
-                    take_out(key, item, rooms, entries, spots)
+                # Twice over, since two of the cells may share a room.
+                wanted += 4 * needs(everywhere if level == 63 else key, rooms) + 8
+        if meta[0] + wanted > len(entries):
+            return -3
+    for cx in range(first, last + 1):
+        for cy in range(bottom, top + 1):
+            key = (level << 57) | ((cx + _HALF) << 28) | (cy + _HALF)
+            if level == 63:
+                key = everywhere
+            if adds:
+                insert(key, item, x, y, far, rooms, entries, spots, meta)
+            else:
+                take_out(key, item, rooms, entries, spots)
     meta[16 + level] += 1 if adds else -1
     if level < 63:
         meta[8], meta[9] = min(meta[8], level), max(meta[9], level + 1)
@@ -481,8 +479,8 @@ def orderly(state, slots, x, y, t, after, seen):  # type: ignore[no-untyped-def]
 
     ``seen`` has room for each client, and instants that lie before all others.
     """
-    arrays = at_addresses(state)
-    own, meta = arrays[10], arrays[12]
+    own = carray(pointer(state[10, 0], int64), (state[10, 1], state[10, 2]))
+    meta = carray(pointer(state[12, 0], int64), state[12, 1])
     for r in range(len(slots)):
         slot = slots[r]
         if slot < 0 or own[slot, 4] != 1 or not is_place(x[r], y[r], meta):
@@ -502,37 +500,39 @@ def around(  # type: ignore[no-untyped-def]
     It is about to change, or has just done so: whoever stands in a cell that it touches is calm no longer.
     """
     subscribing = meta[6]
-    found = [np.int64(0)]
+    found, many = np.empty(64, np.int64), 0
     x_min, x_max, y_min, y_max, level = box_of(place[p, 0], place[p, 1], extent, meta[4] == 1)
     size = math.ldexp(1.0, int(meta[7]) - 31)
-    cells = ((x_max - x_min) / size + 2) * ((y_max - y_min) / size + 2)
-    if level == 63 or meta[7] == 63 or not cells < len(place):
-        for s in range(len(place)):
-            calm[s, 0] = calm[s, 1] = 0.0
-            for k in range(subscribing):
-                if together(place, radius, kind, truth, gates, reach, meta, p, j, s, k):
-                    found.append(s * subscribing + k)
-        return np.array(found[1:])
-    low, lower = math.floor(x_min / size), math.floor(y_min / size)
-    across, up = int(math.floor(x_max / size) - low) + 1, int(math.floor(y_max / size) - lower) + 1
+    wide, tall = (x_max - x_min) / size + 2, (y_max - y_min) / size + 2
+    all_of_them = level == 63 or meta[7] == 63 or not wide * tall < len(place)
+    low = lower = 0.0
+    across = up = 0
+    if not all_of_them:
+        low, lower = math.floor(x_min / size), math.floor(y_min / size)
+        across, up = int(math.floor(x_max / size) - low) + 1, int(math.floor(y_max / size) - lower) + 1
     for c in range(across * up + 1):
+        key = cell_key(0.0, 0.0, 63, 1)
         if c < across * up:
             cx, cy = low + c % across, lower + c // across
             if not (abs(cx) < 134217728.0 and abs(cy) < 134217728.0):
                 continue
             key = ((meta[7] * 2 + 1) << 56) | ((np.int64(cx) + _HALF) << 28) | (np.int64(cy) + _HALF)
-        else:
-            key = cell_key(0.0, 0.0, 63, 1)
         b = room_of(key, rooms)
-        for e in range(rooms[b, 0], rooms[b, 0] + rooms[b, 1]):
-            if entries[e, 0] != key:
-                continue
-            s = entries[e, 1]
+        begin, end = (0, len(place)) if all_of_them else (rooms[b, 0], rooms[b, 0] + rooms[b, 1])
+        for e in range(begin, end):
+            s = e
+            if not all_of_them:
+                if entries[e, 0] != key:
+                    continue
+                s = entries[e, 1]
             calm[s, 0] = calm[s, 1] = 0.0
             for k in range(subscribing):
                 if together(place, radius, kind, truth, gates, reach, meta, p, j, s, k):
-                    found.append(s * subscribing + k)
-    return np.array(found[1:])
+                    if many == len(found):
+                        found = longer(found, 2 * many)
+                    found[many] = s * subscribing + k
+                    many += 1
+    return found[:many]
 
 
 @compiled

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.engines.compiling import compiled
+from workbench.compiling import callee, compiled
 
 FOREVER = 2**62
 """The end of what does not end."""
@@ -205,7 +205,9 @@ def _merged(lane, start, end, lanes):  # type: ignore[no-untyped-def]
         n += 1
         last = lane[i]
         offsets[lane[i] + 1] += 1
-    return np.cumsum(offsets), out_start[:n].copy(), out_end[:n].copy()
+    for i in range(lanes):
+        offsets[i + 1] += offsets[i]
+    return offsets, out_start[:n].copy(), out_end[:n].copy()
 
 
 def merged(lane: np.ndarray, start: np.ndarray, end: np.ndarray, lanes: int) -> Sets:
@@ -250,8 +252,10 @@ def _parted(whole, shift, parts):  # type: ignore[no-untyped-def]
     offsets = np.zeros(parts + 1, np.int64)
     for number in whole:
         offsets[(number >> shift) + 1] += 1
-    offsets = np.cumsum(offsets)
-    at = offsets.copy()
+    at = np.empty(parts, np.int64)
+    for part in range(parts):
+        at[part] = offsets[part]
+        offsets[part + 1] += offsets[part]
     order, parted = np.empty(len(whole), np.int64), np.empty(len(whole), np.int64)
     for n in range(len(whole)):
         part = whole[n] >> shift
@@ -320,7 +324,7 @@ def contains(sets: Sets, lane: np.ndarray, t: np.ndarray) -> np.ndarray:
 # -- comparisons of times ----------------------------------------------------------------------------------
 
 
-@compiled
+@callee
 def _holds(value, op, bound):  # type: ignore[no-untyped-def]
     if op == 0:
         return value < bound
@@ -331,7 +335,7 @@ def _holds(value, op, bound):  # type: ignore[no-untyped-def]
     return value >= bound
 
 
-@compiled
+@callee
 def _linear(first, last, speed, constant, op, bound):  # type: ignore[no-untyped-def]
     """The part of ``[first, last)`` where ``speed * t + constant op bound``, as (start, end); empty if start >= end."""
     rest = bound - constant

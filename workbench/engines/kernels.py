@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench import geometry
-from workbench.engines.compiling import compiled, compiled_from
+from workbench.compiling import callee, compiled, compiled_from
+from workbench.engines.growing import longer, taller
 from workbench.engines.slabs import Slabs
 
 _geometry = compiled_from(
@@ -62,16 +63,16 @@ class Shapes(NamedTuple):
     """the edges of each skeleton by height"""
 
 
-@compiled
-def _edges_squared(a, i, b, j):  # type: ignore[no-untyped-def]
+@callee
+def _edges_squared(a, i, px, py):  # type: ignore[no-untyped-def]
     c = a.chain[i]
-    return planar_edges_squared(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+    return planar_edges_squared(px, py, a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
 
 
-@compiled
-def _edges_haversine(a, i, b, j):  # type: ignore[no-untyped-def]
+@callee
+def _edges_haversine(a, i, px, py):  # type: ignore[no-untyped-def]
     c = a.chain[i]
-    return geodesic_edges_haversine(b.x[j], b.y[j], a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
+    return geodesic_edges_haversine(px, py, a.xs, a.ys, a.rings, a.first[c], a.first[c + 1])
 
 
 @compiled
@@ -93,73 +94,70 @@ def in_area(px, py, c, low, high, height, first, offsets, edges):  # type: ignor
     return inside
 
 
-@compiled
+@callee
 def area_holds(s, i, px, py):  # type: ignore[no-untyped-def]
     """Whether a point lies in one of many areas."""
     low, high, height, first, offsets, edges = s.slabs
     return in_area(px, py, s.chain[i], low, high, height, first, offsets, edges)
 
 
-@compiled
-def _inside(a, i, b, j):  # type: ignore[no-untyped-def]
-    return area_holds(a, i, b.x[j], b.y[j])
-
-
-@compiled
-def _chain_within(a, i, b, j, total, geodesic):  # type: ignore[no-untyped-def]
-    """A line or area a, a point or disc b."""
+@callee
+def _chain_within(a, i, px, py, total, geodesic):  # type: ignore[no-untyped-def]
+    """A line or area a, and a point or the middle of a disc."""
     if a.kind[i] == 2:
-        inside = _inside(a, i, b, j)
+        inside = area_holds(a, i, px, py)
         if inside or total == 0.0:
             return inside and total >= 0.0
     if not geodesic:
-        return total >= 0.0 and _edges_squared(a, i, b, j) <= total * total
-    return _edges_haversine(a, i, b, j) <= haversine_bound(total)
+        return total >= 0.0 and _edges_squared(a, i, px, py) <= total * total
+    return _edges_haversine(a, i, px, py) <= haversine_bound(total)
 
 
-@compiled
-def _points_within(a, i, b, j, total, geodesic):  # type: ignore[no-untyped-def]
+@callee
+def _points_within(ax, ay, az, bx, by, bz, total, geodesic):  # type: ignore[no-untyped-def]
     if geodesic:
-        return geodesic_within(a.x[i], a.y[i], b.x[j], b.y[j], total)
-    return planar_within(a.x[i], a.y[i], a.z[i], b.x[j], b.y[j], b.z[j], total)
+        return geodesic_within(ax, ay, bx, by, total)
+    return planar_within(ax, ay, az, bx, by, bz, total)
 
 
-@compiled
+@callee
 def _within(a, i, b, j, reach, geodesic):  # type: ignore[no-untyped-def]
     if a.kind[i] == 3 or b.kind[j] == 3:
         return 1
     total = reach + (a.radius[i] + b.radius[j])
     if a.kind[i] == 0 and b.kind[j] == 0:
-        return 1 if _points_within(a, i, b, j, total, geodesic) else 0
+        return 1 if _points_within(a.x[i], a.y[i], a.z[i], b.x[j], b.y[j], b.z[j], total, geodesic) else 0
     if b.kind[j] == 0:
-        return 1 if _chain_within(a, i, b, j, total, geodesic) else 0
+        return 1 if _chain_within(a, i, b.x[j], b.y[j], total, geodesic) else 0
     if a.kind[i] == 0:
-        return 1 if _chain_within(b, j, a, i, total, geodesic) else 0
+        return 1 if _chain_within(b, j, a.x[i], a.y[i], total, geodesic) else 0
     return 2
 
 
-@compiled
+@callee
 def _encloses(outer, i, inner, j, geodesic):  # type: ignore[no-untyped-def]
     if outer.kind[i] == 3:
         return 1
     if inner.kind[j] == 3:
         return 0
+    x, y, radius = inner.x[j], inner.y[j], inner.radius[j]
     if outer.kind[i] == 0:
         if inner.kind[j] != 0:
             return 2
-        return 1 if _points_within(outer, i, inner, j, outer.radius[i] - inner.radius[j], geodesic) else 0
-    if inner.kind[j] == 0 and inner.radius[j] == 0.0:
-        return _within(outer, i, inner, j, 0.0, geodesic)
+        reach = outer.radius[i] - radius
+        return 1 if _points_within(outer.x[i], outer.y[i], outer.z[i], x, y, inner.z[j], reach, geodesic) else 0
+    if inner.kind[j] == 0 and radius == 0.0:
+        return 1 if _chain_within(outer, i, x, y, 0.0 + (outer.radius[i] + radius), geodesic) else 0
     if outer.kind[i] == 2 and outer.radius[i] == 0.0 and inner.kind[j] == 0:
-        if not _inside(outer, i, inner, j):
+        if not area_holds(outer, i, x, y):
             return 0
         if geodesic:
-            return 1 if _edges_haversine(outer, i, inner, j) >= haversine_bound(inner.radius[j]) else 0
-        return 1 if _edges_squared(outer, i, inner, j) >= inner.radius[j] * inner.radius[j] else 0
+            return 1 if _edges_haversine(outer, i, x, y) >= haversine_bound(radius) else 0
+        return 1 if _edges_squared(outer, i, x, y) >= radius * radius else 0
     return 2
 
 
-@compiled
+@callee
 def _skeleton_distance(a, i, b, j, geodesic):  # type: ignore[no-untyped-def]
     """Not a number where the model has to be asked."""
     if a.kind[i] == 0 and b.kind[j] == 0:
@@ -169,20 +167,20 @@ def _skeleton_distance(a, i, b, j, geodesic):  # type: ignore[no-untyped-def]
     if a.kind[i] != 0 and b.kind[j] != 0:
         return math.nan
     if a.kind[i] == 0:
-        return _chain_distance(b, j, a, i, geodesic)
-    return _chain_distance(a, i, b, j, geodesic)
+        return _chain_distance(b, j, a.x[i], a.y[i], geodesic)
+    return _chain_distance(a, i, b.x[j], b.y[j], geodesic)
 
 
-@compiled
-def _chain_distance(a, i, b, j, geodesic):  # type: ignore[no-untyped-def]
-    if a.kind[i] == 2 and _inside(a, i, b, j):
+@callee
+def _chain_distance(a, i, px, py, geodesic):  # type: ignore[no-untyped-def]
+    if a.kind[i] == 2 and area_holds(a, i, px, py):
         return 0.0
     if not geodesic:
-        return math.sqrt(_edges_squared(a, i, b, j))
-    return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(_edges_haversine(a, i, b, j)))
+        return math.sqrt(_edges_squared(a, i, px, py))
+    return 2.0 * EARTH_RADIUS_M * math.asin(math.sqrt(_edges_haversine(a, i, px, py)))
 
 
-@compiled
+@callee
 def _share(inner, i, outer, j, geodesic):  # type: ignore[no-untyped-def]
     """Not a number where the model has to be asked."""
     if outer.kind[j] == 3:
@@ -312,48 +310,61 @@ def overlay(first, second, a_off, a_start, a_end, b_off, b_start, b_end):  # typ
     return offsets, start[:k].copy(), end[:k].copy(), a[:k].copy(), b[:k].copy()
 
 
-@compiled
-def nearest(start, end, slot, value, slots, k):  # type: ignore[no-untyped-def]
+def nearest(
+    start: np.ndarray, end: np.ndarray, slot: np.ndarray, value: np.ndarray, slots: int, k: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """When each slot is among the k nearest, ties included: intervals of slots, from the values of slots over time."""
-    order = np.argsort(start)
-    times = np.unique(np.concatenate((start, end)))
-    now = np.full(slots, np.inf)
-    until = np.full(slots, np.int64(-(2**63)))
-    since = np.full(slots, np.int64(-(2**63)))
+    order, times = np.argsort(start), np.unique(np.concatenate((start, end)))
+    found = _nearest(start, end, slot, value, slots, k, order, times)
+    return found[:, 0].copy(), found[:, 1].copy(), found[:, 2].copy()
+
+
+@compiled
+def _nearest(start, end, slot, value, slots, k, order, times):  # type: ignore[no-untyped-def]
+    """Slot, from, to; ``order`` is that of the starts, and ``times`` are all instants at which something changes."""
     never = np.int64(-(2**63))
-    out_slot, out_start, out_end = [np.int64(0)], [np.int64(0)], [np.int64(0)]
+    now, best = np.empty(slots), np.empty(k)
+    until, since = np.empty(slots, np.int64), np.empty(slots, np.int64)
+    for s in range(slots):
+        now[s], until[s], since[s] = math.inf, never, never
+    found, many = np.empty((64, 3), np.int64), 0
     at = 0
     for t in times:
         for s in range(slots):
             if until[s] == t:
-                now[s] = np.inf
+                now[s] = math.inf
         while at < len(order) and start[order[at]] == t:
             e = order[at]
             now[slot[e]] = value[e]
             until[slot[e]] = end[e]
             at += 1
-        if k >= slots:
-            limit = np.inf
-        elif k == 1:
-            limit = now.min()
-        else:
-            limit = np.partition(now, k - 1)[k - 1]
+        for i in range(k):
+            best[i] = math.inf
         for s in range(slots):
-            matches = now[s] < np.inf and now[s] <= limit
+            if now[s] < best[k - 1]:
+                i = k - 1
+                while i > 0 and best[i - 1] > now[s]:
+                    best[i] = best[i - 1]
+                    i -= 1
+                best[i] = now[s]
+        limit = best[k - 1]
+        for s in range(slots):
+            matches = now[s] < math.inf and now[s] <= limit
             if matches and since[s] == never:
                 since[s] = t
             elif not matches and since[s] != never:
-                out_slot.append(np.int64(s))
-                out_start.append(since[s])
-                out_end.append(t)
+                if many == len(found):
+                    found = taller(found, 2 * many)
+                found[many, 0], found[many, 1], found[many, 2] = s, since[s], t
+                many += 1
                 since[s] = never
-    return np.array(out_slot[1:]), np.array(out_start[1:]), np.array(out_end[1:])
+    return found[:many]
 
 
 # -- candidates ------------------------------------------------------------------------------------------------
 
 
-@compiled
+@callee
 def _hash(cx, cy, slice_, mask):  # type: ignore[no-untyped-def]
     h = np.uint64(cx) * np.uint64(0x9E3779B97F4A7C15)
     h ^= np.uint64(cy) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -394,8 +405,10 @@ def buckets(boxes, mask):  # type: ignore[no-untyped-def]
             for cx in range(boxes.x_min[i], boxes.x_max[i] + 1):
                 for cy in range(boxes.y_min[i], boxes.y_max[i] + 1):
                     offsets[_hash(cx, cy, s, mask) + 1] += 1
-    offsets = np.cumsum(offsets)
-    fill = offsets[:-1].copy()
+    fill = np.empty(mask + 1, np.int64)
+    for h in range(mask + 1):
+        fill[h] = offsets[h]
+        offsets[h + 1] += offsets[h]
     n = offsets[-1]
     item, cell = np.empty(n, np.int64), np.empty((n, 3), np.int32)
     for i in range(len(boxes.x_min)):
@@ -434,9 +447,7 @@ def met(probes, boxes, offsets, item, cell, mask):  # type: ignore[no-untyped-de
                             continue
                         if n == size:
                             size *= 2
-                            longer, wider = np.empty(size, np.int64), np.empty(size, np.int64)
-                            longer[:n], wider[:n] = one, two
-                            one, two = longer, wider
+                            one, two = longer(one, size), longer(two, size)
                         one[n], two[n] = i, j
                         n += 1
     return one[:n].copy(), two[:n].copy()

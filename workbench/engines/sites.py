@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.engines.compiling import compiled
+from workbench.compiling import callee, compiled
+from workbench.engines.growing import taller
 from workbench.engines.kernels import haversine, planar_squared
 from workbench.geometry import RADIAN
 
@@ -65,7 +66,7 @@ def sites_of(x: np.ndarray, y: np.ndarray, z: np.ndarray, slot: np.ndarray) -> S
     return Sites(x[order], y[order], z[order], slots, x0, y0, a_cell_x, a_cell_y, columns, rows, offsets)
 
 
-@compiled
+@callee
 def _out_of_reach(px, py, left, right, lower, upper, x_left, x_right, y_lower, y_upper, limit, geodesic):  # type: ignore[no-untyped-def]
     """Whether what lies beyond a block of cells is farther than a limit; the flags say where there are cells beyond."""
     aside, along = math.inf, math.inf
@@ -95,7 +96,7 @@ def _out_of_reach(px, py, left, right, lower, upper, x_left, x_right, y_lower, y
     return least * (1.0 - 1e-9) - 1e-15 > limit
 
 
-@compiled
+@callee
 def _nearest(px, py, pz, own, k, x, y, z, slot, x0, y0, ax, ay, columns, rows, offsets, geodesic, best, value, found):  # type: ignore[no-untyped-def]
     """The slots of the k nearest sites, ties included, in order, in ``found``: how many; -1 where there is no room."""
     cx = int(min(max((px - x0) / ax, 0.0), columns - 1.0))
@@ -161,14 +162,7 @@ def _nearest(px, py, pz, own, k, x, y, z, slot, x0, y0, ax, ay, columns, rows, o
     return m
 
 
-@compiled
-def _longer(table):  # type: ignore[no-untyped-def]
-    longer = np.empty((2 * len(table), 4), np.int64)
-    longer[: len(table)] = table
-    return longer
-
-
-@compiled
+@callee
 def _turned_over(m, now, found, k, count, inside, since, ended, n, starts):  # type: ignore[no-untyped-def]
     """The list of one client taken over by a new one; what ends is written down: slot, client, since, now."""
     was = count[m]
@@ -204,7 +198,8 @@ def arrivals(mobile, t, x, y, base, until, share, shares, k, sites, geodesic, la
     One of several shares of the mobiles. The first part of the answer is 1 where the general way has to look.
     """
     ended = np.empty((max(1024, len(t) // 8), 4), np.int64)
-    n = 0
+    # As constants they would be types of their own, for which what is called is compiled again.
+    n, nobody = np.int64(0), np.int64(-1)
     best, value, found, starts = np.empty(k), np.empty(64), np.empty(64, np.int64), np.empty(64, np.int64)
     sx, sy, sz, slot, x0, y0, ax, ay, columns, rows, offsets = sites
     for r in range(len(t)):
@@ -223,12 +218,13 @@ def arrivals(mobile, t, x, y, base, until, share, shares, k, sites, geodesic, la
         if now > until:
             continue
         many = _nearest(
-            px, py, 0.0, -1, k, sx, sy, sz, slot, x0, y0, ax, ay, columns, rows, offsets, geodesic, best, value, found
-        )
+            px, py, 0.0, nobody, k,
+            sx, sy, sz, slot, x0, y0, ax, ay, columns, rows, offsets, geodesic, best, value, found,
+        )  # fmt: skip
         if many < 0:
             return 1, ended[:0]
         if n + 64 > len(ended):
-            ended = _longer(ended)
+            ended = taller(ended, 2 * len(ended))
         n = _turned_over(m, now, found, many, count, inside, since, ended, n, starts)
     return 0, ended[:n].copy()
 
@@ -236,14 +232,14 @@ def arrivals(mobile, t, x, y, base, until, share, shares, k, sites, geodesic, la
 @compiled
 def _found_by(first, last, offsets_of, start, end, valid, x, y, z, own, k, sites, geodesic):  # type: ignore[no-untyped-def]
     ended = np.empty((1024, 4), np.int64)
-    n = 0
+    n, one, none = np.int64(0), np.int64(0), np.int64(0)
     best, value, found, starts = np.empty(k), np.empty(64), np.empty(64, np.int64), np.empty(64, np.int64)
-    count, inside, since = np.zeros(1, np.int64), np.empty((1, 64), np.int64), np.empty((1, 64), np.int64)
+    count, inside, since = np.zeros(1, np.int32), np.empty((1, 64), np.int32), np.empty((1, 64), np.int64)
     sx, sy, sz, slot, x0, y0, ax, ay, columns, rows, offsets = sites
     for client in range(first, last):
         low, high = offsets_of[client], offsets_of[client + 1]
         for v in range(low, high):
-            many = 0
+            many = none
             if valid[v]:
                 many = _nearest(
                     x[v], y[v], z[v], own[client], k,
@@ -252,12 +248,12 @@ def _found_by(first, last, offsets_of, start, end, valid, x, y, z, own, k, sites
                 if many < 0:
                     return 1, ended[:0]
             if n + 128 > len(ended):
-                ended = _longer(ended)
+                ended = taller(ended, 2 * len(ended))
             before = n
-            n = _turned_over(0, start[v], found, many, count, inside, since, ended, n, starts)
+            n = _turned_over(one, start[v], found, many, count, inside, since, ended, n, starts)
             if v + 1 == high or start[v + 1] != end[v]:
                 # It ceases to be there for a while.
-                n = _turned_over(0, end[v], found, 0, count, inside, since, ended, n, starts)
+                n = _turned_over(one, end[v], found, none, count, inside, since, ended, n, starts)
             for e in range(before, n):
                 ended[e, 1] = client
     return 0, ended[:n].copy()

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from workbench.compiling import compiled
 from workbench.engines import extents, local
-from workbench.engines.compiling import compiled
 from workbench.engines.driving import Driver
 from workbench.engines.intervals import FOREVER, ordered
 from workbench.engines.lowering import Lanes, lanes_of_meetings
@@ -86,11 +86,18 @@ def _cut(mobile, t, cuts):  # type: ignore[no-untyped-def]
     rows = np.empty(0, np.int64)
     for turn in range(2):
         if turn == 1:
-            offsets = np.cumsum(offsets)
+            for k in range(slices):
+                offsets[k + 1] += offsets[k]
             rows = np.empty(offsets[-1], np.int64)
         fill = offsets.copy()
         for i in range(len(t)):
-            s = min(max(np.searchsorted(cuts, t[i], side="right") - 1, 0), slices - 1)
+            s, above = 0, slices
+            while above - s > 1:
+                middle = (s + above) // 2
+                if cuts[middle] <= t[i]:
+                    s = middle
+                else:
+                    above = middle
             last = i + 1 == len(t) or mobile[i + 1] != mobile[i]
             # In its own slice, in the one that ends with it, and in those where it still holds at the beginning.
             low = s - 1 if s > 0 and t[i] == cuts[s] else s

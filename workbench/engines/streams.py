@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 import shapely
 
+from workbench.compiling import compiled
 from workbench.engines import extents, kernels
-from workbench.engines.compiling import compiled
 from workbench.engines.intervals import FOREVER, Sets, from_segments
 from workbench.engines.relating import Regions
 from workbench.errors import DataError, ScenarioError
@@ -224,25 +224,30 @@ class Steps:
 @compiled
 def _joined(owner, start, end, offsets, at):  # type: ignore[no-untyped-def]
     """Each own version cut where the profile of its client changes."""
-    row, profile, begin, finish = [np.int64(0)], [np.int64(0)], [np.int64(0)], [np.int64(0)]
-    for i in range(len(owner)):
-        low, high = offsets[owner[i]], offsets[owner[i] + 1]
-        k = low
-        while k < high and at[k] <= start[i]:
-            k += 1
-        since = start[i]
-        while True:
-            until = min(end[i], at[k]) if k < high else end[i]
-            if since < until:
-                row.append(np.int64(i))
-                profile.append(np.int64(k - 1 if k > low else -1))
-                begin.append(since)
-                finish.append(until)
-            if until == end[i]:
-                break
-            since = until
-            k += 1
-    return np.array(row[1:]), np.array(profile[1:]), np.array(begin[1:]), np.array(finish[1:])
+    n = 0
+    found = np.empty((0, 4), np.int64)
+    for turn in range(2):
+        # First they are counted, then written down: the version, that of the profile, from, to.
+        if turn == 1:
+            found = np.empty((n, 4), np.int64)
+            n = 0
+        for i in range(len(owner)):
+            low, high = offsets[owner[i]], offsets[owner[i] + 1]
+            k = low
+            while k < high and at[k] <= start[i]:
+                k += 1
+            since = start[i]
+            while True:
+                until = min(end[i], at[k]) if k < high else end[i]
+                if since < until:
+                    if turn == 1:
+                        found[n, 0], found[n, 1], found[n, 2], found[n, 3] = i, k - 1 if k > low else -1, since, until
+                    n += 1
+                if until == end[i]:
+                    break
+                since = until
+                k += 1
+    return found
 
 
 # -- cells ---------------------------------------------------------------------------------------------------
@@ -517,7 +522,7 @@ def _stream(population: Population, steps: Mapping[str, Steps], data: Inputs, un
         bounds = np.concatenate([[0], np.cumsum(counts)])
         offsets, order = _by_client(places, bounds)
         changed = changed[order]
-        inner, joined, start, end = _joined(own.code[row], start, end, offsets, profile.t[changed])
+        inner, joined, start, end = _joined(own.code[row], start, end, offsets, profile.t[changed]).T.copy()
         kept = start <= until
         inner, joined, start, end = inner[kept], joined[kept], start[kept], end[kept]
         row = row[inner]

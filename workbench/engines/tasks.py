@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench import tables
+from workbench.compiling import read_only
 from workbench.engines import bystanders, exchange, intervals, slices, thinning
 from workbench.engines.streams import without_effect
 from workbench.errors import DataError
@@ -385,7 +386,7 @@ def put(table: pa.Table, target: Path) -> None:
 
 def ticks_of(table: pa.Table) -> np.ndarray:
     """The instants of rows as numbers."""
-    return table["t"].cast(pa.int64()).to_numpy()  # type: ignore[no-any-return]
+    return read_only(table["t"].cast(pa.int64()).to_numpy())
 
 
 def codes_of(mobile: pa.ChunkedArray) -> np.ndarray:

@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 
 from workbench import tables
+from workbench.compiling import compiled
 from workbench.engines import extents, relating
-from workbench.engines.compiling import compiled
 from workbench.engines.extents import Positions
 from workbench.engines.relating import Regions
 from workbench.engines.streams import Cells, _regions, streams

@@ -8,7 +8,8 @@ so that a client meets the same fate in any process, in any order and beside any
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from workbench.compiling import compiled
 
 # What a draw is for: the last word of the counter.
 PASSIVE, CHECK, INTERVAL, START = 0, 1, 2, 3
@@ -20,7 +21,7 @@ _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _TO_UNIT = 2.0**-32
 
 
-@njit(cache=True)
+@compiled
 def philox(key, low, high):  # type: ignore[no-untyped-def]
     """Four 32-bit words from a 64-bit key and a counter given as its low and high 64 bits.
 
@@ -36,7 +37,7 @@ def philox(key, low, high):  # type: ignore[no-untyped-def]
     return c0, c1, c2, c3
 
 
-@njit(cache=True)
+@compiled
 def uniforms(seed, client, message, purpose):  # type: ignore[no-untyped-def]
     """Four independent numbers in [0, 1) for one (seed, client, message, purpose).
 

@@ -8,15 +8,16 @@ must compute alike (draws, intervals, probabilities) is written once, here and i
 Time is integer microseconds. Order of ties at one instant: an outage begins or ends, then unmatch, then match, then the
 check, then the broker's sweep for dead connections. The members of one message need no order. Messages take no time.
 
-All formulas stand in this file because a compiled cache notices changes of its own file only.
+Constants that are handed on are made numbers of NumPy first: as they are, each would be a type of its own, for which
+Numba compiles what is called once more.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from workbench.brokering.delivery.draws import CHECK, INTERVAL, PASSIVE, START, uniforms
+from workbench.compiling import callee, compiled
 
 # The strategies, and where the numbers of every strategy stand in its row; its own follow.
 CONSTANT, RANDOM, DECREASE, ADAPTIVE, PROMPT, RECEDING, SQUARE_ROOT = range(7)
@@ -45,7 +46,7 @@ GAP, SILENCE, MEDIAN, LOST, TOLD = range(5)
 MEMORY = 5
 
 
-@njit(cache=True)
+@callee
 def _remember(t, k, active, memory):  # type: ignore[no-untyped-def]
     """An unrecovered gap; the silence since the last news; the median gap and the share lost, forgetting slowly."""
     silence = memory[SILENCE] + t
@@ -62,7 +63,7 @@ def _remember(t, k, active, memory):  # type: ignore[no-untyped-def]
         memory[GAP] = 1.0
 
 
-@njit(cache=True)
+@compiled
 def planned(code, row, t, k, active, plan, u, memory):  # type: ignore[no-untyped-def]
     """The next interval in seconds after notification i came (`active`: by a check) t after i-1 with k losses.
 
@@ -89,26 +90,26 @@ def planned(code, row, t, k, active, plan, u, memory):  # type: ignore[no-untype
     return memory[MEDIAN] * (np.sqrt(2 * q) + q)
 
 
-@njit(cache=True)
+@compiled
 def retried(code, row, plan):  # type: ignore[no-untyped-def]
     """The interval in seconds after a check without an answer: the planned one again; ours double it, up to 2 t_0."""
     return plan if code < PROMPT else 2.0 * min(plan, row[T0])
 
 
-@njit(cache=True)
+@compiled
 def bounded_us(row, interval):  # type: ignore[no-untyped-def]
     """An interval in seconds as microseconds within [t_min, t_max]."""
     return np.int64(np.rint(min(max(interval, row[T_MIN]), row[T_MAX]) * SECOND_US))
 
 
-@njit(cache=True)
+@compiled
 def step(code, row, t, k, u, memory, out):  # type: ignore[no-untyped-def]
     """One step of the recurrence, model (A), for many replications at once."""
     for r in range(t.size):
-        out[r] = planned(code, row, t[r], k[r], True, t[r], u[r], memory[r])
+        out[r] = planned(code, row, t[r], k[r], np.bool_(True), t[r], u[r], memory[r])
 
 
-@njit(cache=True)
+@compiled
 def bad_probability(channel, bad, elapsed_us):  # type: ignore[no-untyped-def]
     """The chance that a Gilbert-Elliott channel is bad `elapsed_us` after it was `bad` or not; < 0: unknown."""
     if channel[BAD_S] <= 0:
@@ -120,26 +121,13 @@ def bad_probability(channel, bad, elapsed_us):  # type: ignore[no-untyped-def]
     return share + ((1.0 if bad else 0.0) - share) * np.exp(-mixing * elapsed_us / SECOND_US)
 
 
-@njit(cache=True)
+@compiled
 def lag_us(seed, client, spread_us):  # type: ignore[no-untyped-def]
     """By how much a client's first check comes later than t_0, so that clients do not check in step."""
-    return np.int64(uniforms(seed, client, 0, START)[0] * spread_us)
+    return np.int64(uniforms(seed, client, np.int64(0), np.int64(START))[0] * spread_us)
 
 
-@njit(cache=True)
-def in_turn(starts, sizes, turn):  # type: ignore[no-untyped-def]
-    """The order that sorts each client's rows by `turn`; most tables are in time order already, and cost one look."""
-    order = np.arange(turn.size)
-    for c in range(starts.size):
-        first, last = starts[c], starts[c] + sizes[c]
-        for j in range(first + 1, last):
-            if turn[j] < turn[j - 1]:
-                order[first:last] = first + np.argsort(turn[first:last], kind="mergesort")
-                break
-    return order
-
-
-@njit(cache=True)
+@callee
 def _slot(key, keys, stamps, stamp, mask):  # type: ignore[no-untyped-def]
     """The place of a publication in the client's table of publications (open addressing, emptied by a new stamp)."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -149,7 +137,7 @@ def _slot(key, keys, stamps, stamp, mask):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def run(  # type: ignore[no-untyped-def]
     offsets, clients, t, kind, publication,
     seed, since, until, spread_us, channel, code, row, first_memory,
@@ -179,13 +167,14 @@ def run(  # type: ignore[no-untyped-def]
         while mask < 2 * (last_row - first):
             mask *= 2
         mask -= 1
-        memory[:] = first_memory
+        for n in range(memory.size):
+            memory[n] = first_memory[n]
         heard = since  # when notification i - 1 came
         plan = bounded_us(row, row[T0])
         due = heard + plan + lag_us(seed, client, spread_us)
         sent = known = failed = checks = decisions = 0
         connection, broken_at = UP, np.int64(0)
-        bad, bad_at = False, since - 1
+        bad, bad_at = np.bool_(False), since - 1
         out_until = since
         wrong, stale_since = 0, np.int64(0)
         settled = first  # rows before this one are settled by a check
@@ -196,7 +185,7 @@ def run(  # type: ignore[no-untyped-def]
             while due < at:
                 # a check
                 checks += 1
-                request, state, answer, dropped = uniforms(seed, client, checks, CHECK)
+                request, state, answer, dropped = uniforms(seed, client, checks, np.int64(CHECK))
                 if channel[BAD_S] > 0:
                     bad = state < bad_probability(channel, bad, due - bad_at if bad_at >= since else -1)
                     bad_at = due
@@ -235,9 +224,9 @@ def run(  # type: ignore[no-untyped-def]
                 known, failed = sent, 0
                 count[_OBSERVED] += k
                 decisions += 1
-                u = uniforms(seed, client, decisions, INTERVAL)[0] if code == RANDOM else 0.0
+                u = uniforms(seed, client, decisions, np.int64(INTERVAL))[0] if code == RANDOM else 0.0
                 plan = bounded_us(
-                    row, planned(code, row, (due - heard) / SECOND_US, k, True, plan / SECOND_US, u, memory)
+                    row, planned(code, row, (due - heard) / SECOND_US, k, np.bool_(True), plan / SECOND_US, u, memory)
                 )
                 heard = due
                 due += plan
@@ -249,7 +238,7 @@ def run(  # type: ignore[no-untyped-def]
                 continue
             # a message: the rows of one instant and kind
             sent += 1
-            lost, state, breaking, dropped = uniforms(seed, client, sent, PASSIVE)
+            lost, state, breaking, dropped = uniforms(seed, client, sent, np.int64(PASSIVE))
             if channel[BAD_S] > 0:
                 bad = state < bad_probability(channel, bad, at - bad_at if bad_at >= since else -1)
                 bad_at = at
@@ -296,9 +285,9 @@ def run(  # type: ignore[no-untyped-def]
                 count[_OBSERVED] += k
                 known, failed = sent, 0
                 decisions += 1
-                u = uniforms(seed, client, decisions, INTERVAL)[0] if code == RANDOM else 0.0
+                u = uniforms(seed, client, decisions, np.int64(INTERVAL))[0] if code == RANDOM else 0.0
                 plan = bounded_us(
-                    row, planned(code, row, (at - heard) / SECOND_US, k, False, plan / SECOND_US, u, memory)
+                    row, planned(code, row, (at - heard) / SECOND_US, k, np.bool_(False), plan / SECOND_US, u, memory)
                 )
                 heard = at
                 due = at + plan

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.engines.compiling import compiled
+from workbench.compiling import callee, compiled
+from workbench.engines.growing import taller, wider
 
 OTHER = -1.0
 NEVER = -(2**62)
@@ -138,7 +139,7 @@ class Index(NamedTuple):
     asked: Asked
 
 
-@compiled
+@callee
 def _passes(filters, which, content):  # type: ignore[no-untyped-def]
     for c in range(filters.constraint[which], filters.constraint[which + 1]):
         kind = filters.kind[c]
@@ -157,7 +158,7 @@ def _passes(filters, which, content):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@callee
 def _lets(filters, which, content):  # type: ignore[no-untyped-def]
     if which < 0:
         return True
@@ -167,7 +168,7 @@ def _lets(filters, which, content):  # type: ignore[no-untyped-def]
     return False
 
 
-@compiled
+@callee
 def _map(filters, mappings, which, content):  # type: ignore[no-untyped-def]
     """Apply a mapping; whether there was something to apply."""
     if which < 0 or (mappings.only[which] >= 0 and not _passes(filters, mappings.only[which], content)):
@@ -181,7 +182,7 @@ def _map(filters, mappings, which, content):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@callee
 def _release(ways, scope, t):  # type: ignore[no-untyped-def]
     """When what a scope publishes at t leaves it; `NEVER` where it does not."""
     if ways.policy[scope] == DELAYED:
@@ -194,7 +195,7 @@ def _release(ways, scope, t):  # type: ignore[no-untyped-def]
     return t
 
 
-@compiled
+@callee
 def _may_enter(ways, scope, context, first, last):  # type: ignore[no-untyped-def]
     if first == last or not ways.session[scope]:
         return True
@@ -204,7 +205,7 @@ def _may_enter(ways, scope, context, first, last):  # type: ignore[no-untyped-de
     return False
 
 
-@compiled
+@callee
 def _apart(ways, entry, way):  # type: ignore[no-untyped-def]
     """Whether a way down enters nothing that the way up has left."""
     at = ways.up_before[entry]
@@ -216,17 +217,20 @@ def _apart(ways, entry, way):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@callee
 def _grown(array, least):  # type: ignore[no-untyped-def]
     """The array with room for more in its first dimension."""
-    if least <= array.shape[0]:
-        return array
-    made = np.empty((max(least, 2 * array.shape[0]), array.shape[1]), array.dtype)
-    made[: array.shape[0]] = array
-    return made
+    return array if least <= array.shape[0] else taller(array, max(least, 2 * array.shape[0]))
 
 
-@compiled
+@callee
+def _put(target, source):  # type: ignore[no-untyped-def]
+    """The numbers of one row into another one."""
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@callee
 def _replaced(places, keys, count):  # type: ignore[no-untyped-def]
     """A table of twice the places, and every class at its own."""
     made = np.full(2 * places.shape[0], -1, np.int64)
@@ -238,7 +242,7 @@ def _replaced(places, keys, count):  # type: ignore[no-untyped-def]
     return made
 
 
-@compiled
+@callee
 def _hash(keys, row):  # type: ignore[no-untyped-def]
     mixed = np.uint64(14695981039346656037)
     for k in range(keys.shape[1]):
@@ -247,22 +251,21 @@ def _hash(keys, row):  # type: ignore[no-untyped-def]
     return np.int64(mixed >> np.uint64(2))
 
 
-@compiled
-def _step(index, mapping, content, steps, count):  # type: ignore[no-untyped-def]
+@callee
+def _step(filters, mappings, mapping, content, steps, count):  # type: ignore[no-untyped-def]
     """Apply a mapping, and note it where there was something to apply."""
-    if _map(index.filters, index.mappings, mapping, content):
+    if _map(filters, mappings, mapping, content):
         steps = _grown(steps, count + 1)
         steps[count, 0] = mapping
         count += 1
     return steps, count
 
 
-@compiled
-def _traced(index, out, entry, way, into, content, steps, count, trail):  # type: ignore[no-untyped-def]
+@callee
+def _traced(filters, mappings, edges, ways, out, entry, way, into, content, steps, count, trail):  # type: ignore[no-untyped-def]
     """Note the steps on a way that is open: out of the producer, up, down, and into the consumer."""
-    edges, ways = index.edges, index.ways
     if out >= 0:
-        steps, count = _step(index, edges.mapping_out[out], content, steps, count)
+        steps, count = _step(filters, mappings, edges.mapping_out[out], content, steps, count)
     height, at = 0, entry
     while ways.up_before[at] >= 0:
         trail[height] = at
@@ -276,16 +279,15 @@ def _traced(index, out, entry, way, into, content, steps, count, trail):  # type
             steps = _grown(steps, count + 1)
             steps[count, 0] = -1 - scope
             count += 1
-        steps, count = _step(index, edges.mapping_out[ways.up_edge[at]], content, steps, count)
+        steps, count = _step(filters, mappings, edges.mapping_out[ways.up_edge[at]], content, steps, count)
     for k in range(ways.down_edges[way], ways.down_edges[way + 1]):
-        steps, count = _step(index, edges.mapping_in[ways.down_edge[k]], content, steps, count)
-    return _step(index, edges.mapping_in[into], content, steps, count)
+        steps, count = _step(filters, mappings, edges.mapping_in[ways.down_edge[k]], content, steps, count)
+    return _step(filters, mappings, edges.mapping_in[into], content, steps, count)
 
 
-@compiled
-def _taken(index, steps, first, last, content, t):  # type: ignore[no-untyped-def]
+@callee
+def _taken(mappings, ways, steps, first, last, content, t):  # type: ignore[no-untyped-def]
     """Take steps with a row's own numbers; when it arrives, `NEVER` where it is not released."""
-    mappings = index.mappings
     for s in range(first, last):
         which = steps[s, 0]
         if which >= 0:
@@ -293,13 +295,13 @@ def _taken(index, steps, first, last, content, t):  # type: ignore[no-untyped-de
                 d = mappings.dimension[k]
                 content[d] = content[d] * mappings.value[k] if mappings.kind[k] == SCALE else mappings.value[k]
         else:
-            t = _release(index.ways, -1 - which, t)
+            t = _release(ways, -1 - which, t)
             if t == NEVER:
                 break
     return t
 
 
-@compiled
+@callee
 def _walk(index, outcomes, count, steps, taken, producer, content, context, first, last, room):  # type: ignore[no-untyped-def]
     """Add the outcomes of a class to those that are known; ``content`` is what one of the class says."""
     filters, mappings, edges, ways, members, asked = index
@@ -311,7 +313,7 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
     for e in range(members.edges[producer], members.edges[producer + 1]):
         out = members.edge[e]
         scope = itself if itself >= 0 else edges.scope[out]
-        here[:] = content
+        _put(here, content)
         if itself < 0:
             if not _may_enter(ways, scope, context, first, last):
                 continue
@@ -322,13 +324,13 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
         for k in range(base, ways.up[scope + 1]):
             before = ways.up_before[k]
             if before < 0:
-                stands[reached] = here
+                _put(stands[reached], here)
             else:
                 came = place[before - base]
                 place[k - base] = -1
                 if came < 0 or not _may_enter(ways, ways.up_scope[k], context, first, last):
                     continue
-                stands[reached] = stands[came]
+                _put(stands[reached], stands[came])
                 _map(filters, mappings, edges.mapping_out[ways.up_edge[k]], stands[reached])
                 if not _lets(filters, edges.output[ways.up_edge[k]], stands[reached]):
                     continue
@@ -361,8 +363,8 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
             if consumer == producer:
                 if _lets(filters, interest, content):
                     outcomes = _grown(outcomes, count + 1)
-                    outcomes[count] = 0
-                    outcomes[count, CONSUMER] = consumer
+                    outcomes[count, CONSUMER], outcomes[count, SESSION], outcomes[count, RIVAL] = consumer, 0, 0
+                    outcomes[count, FIRST], outcomes[count, LAST] = 0, 0
                     count += 1
                 continue
             if reached == 0 or not members.roots[consumer] & members.roots[producer]:
@@ -378,7 +380,7 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
                         state, s = s, following[s]
                         if not _apart(ways, entry[state], way):
                             continue
-                        here[:] = stands[state]
+                        _put(here, stands[state])
                         stopped = False
                         for k in range(ways.down_edges[way], ways.down_edges[way + 1]):
                             if not _lets(filters, edges.input[ways.down_edge[k]], here):
@@ -390,9 +392,10 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
                         _map(filters, mappings, edges.mapping_in[into], here)
                         if not _lets(filters, interest, here):
                             continue
-                        here[:] = content
+                        _put(here, content)
                         steps, more = _traced(
-                            index, edge_out[state], entry[state], way, into, here, steps, taken, trail
+                            filters, mappings, edges, ways,
+                            edge_out[state], entry[state], way, into, here, steps, taken, trail,
                         )
                         session = ways.down_session[way]
                         rivals, known = 0, False
@@ -416,7 +419,7 @@ def _walk(index, outcomes, count, steps, taken, producer, content, context, firs
     return outcomes, count, steps, taken
 
 
-@compiled
+@callee
 def _same_steps(steps, one, end, other, last):  # type: ignore[no-untyped-def]
     if end - one != last - other:
         return False
@@ -466,7 +469,7 @@ def deliver(index, memory, classes, producers, times, contents, contexts, contex
             )
             own = places[at] = known
             keys, starts = _grown(keys, known + 1), _grown(starts, known + 2)
-            keys[known] = classes[row]
+            _put(keys[known], classes[row])
             starts[known + 1, 0] = outcome_count
             known += 1
             if 2 * known > places.shape[0]:
@@ -474,21 +477,19 @@ def deliver(index, memory, classes, producers, times, contents, contexts, contex
         # -- the row's own numbers through the outcomes
         begin, most = count, count + starts[own + 1, 0] - starts[own, 0]
         if most > told.shape[1]:
-            longer = np.empty((5, 2 * most), np.int64)
-            longer[:, :count] = told[:, :count]
-            told = longer
+            told = wider(told, 2 * most)
         for o in range(starts[own, 0], starts[own + 1, 0]):
             t, place = times[row], -1
             if outcomes[o, FIRST] < outcomes[o, LAST]:
                 said = _grown(said, changed + 1)
-                said[changed] = contents[row]
-                t = _taken(index, steps, outcomes[o, FIRST], outcomes[o, LAST], said[changed], t)
+                _put(said[changed], contents[row])
+                t = _taken(index.mappings, ways, steps, outcomes[o, FIRST], outcomes[o, LAST], said[changed], t)
                 if t == NEVER:
                     continue
                 place = changed
             if outcomes[o, RIVAL]:
                 # once for each representation and session, as early as any way brings it
-                here[:] = contents[row] if place < 0 else said[place]
+                _put(here, contents[row] if place < 0 else said[place])
                 found = False
                 for k in range(begin, count):
                     if told[1, k] == outcomes[o, CONSUMER] and told[2, k] == outcomes[o, SESSION]:
