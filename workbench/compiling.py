@@ -54,9 +54,15 @@ made: list[Any] = []
 
 
 def foretell() -> None:
-    """Say that kernels are going to be compiled, where none has been yet on this machine."""
-    if not any(_FOLDER.iterdir()):
+    """Say that kernels are going to be compiled, where none has been yet on this machine: for processes that do not."""
+    if not any(_FOLDER.rglob("*.nbi")):
         _watch.say()
+
+
+def _is_worker() -> bool:
+    """Whether this is a Python worker of Spark, of which there are many: the driver speaks for them."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    return "pyspark.worker" in sys.modules or getattr(main, "name", None) == "pyspark.worker"
 
 
 class _Watch(event.Listener):
@@ -66,7 +72,7 @@ class _Watch(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.said = "pyspark.worker" in sys.modules  # on Spark the driver does
+        self.said = _is_worker()
         self.depth = 0
         self.collects = False
 

@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench import tables
+from workbench.compiling import foretell
 from workbench.engines import bystanders, encountered, exchange, slices, tasks
 from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
@@ -172,6 +173,7 @@ def written(
     prepare: Prepare,
 ) -> tuple[Job, str, dict[str, int]]:
     """Timelines in files, how the work for them was shared, and what was counted."""
+    foretell()
     known = _look_at(fixes)
     places = None if places is None else tables.load(places, "places")
     data = tables.inputs(scenario, None if fixes is None else known.sample, places, zone)
