@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.compiling import callee, compiled
+from workbench.compiling import callee, compiled, read_only
 from workbench.engines.growing import taller
 from workbench.engines.kernels import haversine, planar_squared
 from workbench.geometry import RADIAN
@@ -271,6 +271,7 @@ def found_by(
     clients = len(offsets) - 1
     cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], threads + 1)).clip(0, clients))
     cuts[0], cuts[-1] = 0, clients
+    x, y, z = map(read_only, (x, y, z))
     given: tuple[Any, ...] = (offsets, start, end, valid, x, y, z, own, k, sites, geodesic)
     with ThreadPoolExecutor(threads) as pool:
         jobs = [pool.submit(_walk, (a, b, *given)) for a, b in pairwise(cuts)]
