@@ -20,6 +20,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import config, event
+from numba.core.registry import CPUDispatcher
 
 from workbench.caches import cache_dir
 
@@ -119,9 +120,17 @@ def compiled(function: Callable[..., Any]) -> Any:
     return made[-1]
 
 
+class _Callee(CPUDispatcher):  # type: ignore[misc]
+    def __call__(self, *_: Any) -> Any:
+        raise TypeError(f"only kernels can call {self.py_func.__name__}: it has no way in for Python")
+
+
 def callee(function: Callable[..., Any]) -> Any:
-    """A function that only compiled ones call. Python must not: what would take its arguments apart is not made."""
-    return _kept(function, no_cpython_wrapper=True)
+    """A function that only compiled ones call: for Python there is no way in, which would take long to compile."""
+    kept = _kept(function, no_cpython_wrapper=True)
+    if isinstance(kept, CPUDispatcher):  # with Numba switched off it is the function
+        kept.__class__ = _Callee
+    return kept
 
 
 def inlined(function: Callable[..., Any]) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from workbench import compiling
+from workbench.engines import growing
 
 PACKAGE = Path(compiling.__file__).parent
 
@@ -66,6 +67,11 @@ def test_a_change_of_any_kernel_starts_a_new_folder(monkeypatch: pytest.MonkeyPa
         changed = PACKAGE / f"{name}.py"
         monkeypatch.setattr(Path, "read_bytes", lambda p, changed=changed: read(p) + b"#" * (p == changed))
         assert compiling._digest() != known, name
+
+
+def test_what_only_kernels_call_says_so_when_python_does() -> None:
+    with pytest.raises(TypeError, match="only kernels can call longer"):
+        growing.longer(np.arange(3), 5)
 
 
 def test_arrays_of_either_kind_are_one_for_kernels() -> None:
