@@ -134,22 +134,30 @@ def test_boxes_of_any_width_are_found_among_many() -> None:
         def needs(self) -> tuple[Need, ...]:
             return (Need(dimensions=("x", "y"), box=self.there),)
 
+        accepts = None
+
+    class Asked(NamedTuple):
+        there: list[tuple[tuple[float, float], ...]]
+
         def boxes(self, dimensions: tuple[str, ...]) -> list[Any]:
-            return [self.there]
+            return self.there
 
         def offered(self, name: str) -> Any:
             return None
 
-        accepts = None
-
     held = {i: Wanted(box(draw.choice([0, 1, 50, 1000]))) for i in range(2000)}
+    held |= {2000 + i: Wanted(((i, infinite), (-infinite, 0.0))) for i in range(20)}
     made = Index(held)
     everywhere = ((-infinite, infinite), (-infinite, infinite))
-    for there in [*(box(side) for side in (0, 10, 100, 1000) for _ in range(10)), everywhere, ((2000, 3000), (0, 1))]:
+    asked = [[box(side)] for side in (0, 10, 100, 1000) for _ in range(10)]
+    asked += [[box(10), box(0), box(100)] for _ in range(10)]  # one item may be in several places
+    for there in [*asked, [everywhere], [((2000, 3000), (0, 1))], []]:
         met = {
-            i for i, w in held.items() if all(a <= d and c <= b for (a, b), (c, d) in zip(w.there, there, strict=True))
+            i
+            for i, w in held.items()
+            if any(all(a <= d and c <= b for (a, b), (c, d) in zip(w.there, t, strict=True)) for t in there)
         }
-        assert set(made.candidates(Offer(Wanted(there)))) == met
+        assert set(made.candidates(Offer(Asked(there)))) == met
 
 
 keys = st.lists(st.integers(0, 30), max_size=20)

@@ -22,7 +22,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from workbench.brokering.federation.index import NOTHING, Box, Need, grown
+from workbench.brokering.federation.index import NOTHING, Box, Need, Offer, grown
 from workbench.errors import ScenarioError, did_you_mean
 
 Value = str | int | float | bool
@@ -71,6 +71,11 @@ class Notification:
             except (TypeError, ValueError, OverflowError):
                 return None
         return [tuple(made)]
+
+    @cached_property
+    def offer(self) -> Offer:
+        """What it offers: the same at every broker on its way."""
+        return Offer(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Notification) and (self.origin, self.number, self.attributes) == (

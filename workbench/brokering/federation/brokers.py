@@ -69,6 +69,10 @@ RECENT = 10_000
 """of how many origins a broker keeps the latest notification"""
 HEARD = 1000
 """how many numbers of one origin a cyclic broker keeps to know a duplicate"""
+_JOINING = (Pub, Sub, Unsub)
+"""what makes a client of who sends it"""
+_ASKED = (*_JOINING, Register, Query)
+"""for what credentials are asked"""
 
 
 def step(broker: Broker, source: Hashable, message: Any) -> tuple[Broker, Out]:
@@ -83,11 +87,11 @@ def step(broker: Broker, source: Hashable, message: Any) -> tuple[Broker, Out]:
     handler = _HANDLERS.get(type(message))
     if handler is None:
         raise ScenarioError(f"broker {broker.name}: no such message {message!r}")
-    if isinstance(message, Pub | Sub | Unsub | Register | Query) and source not in broker.neighbours:
+    if isinstance(message, _ASKED) and source not in broker.neighbours:
         refused = _refusal(broker, source, message)
         if refused:
             return broker, [Envelope(broker.name, source, Refused(refused))]
-    if isinstance(message, Pub | Sub | Unsub) and source not in broker.clients:
+    if isinstance(message, _JOINING) and source not in broker.clients:
         broker = _joined(broker, LocalClient(source))
     return handler(broker, source, message)
 

@@ -12,6 +12,7 @@ was added and removed since the index was made lies beside it, and is compared o
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,8 @@ WIDE = 64
 """a box of more cells than this is not put into the grid"""
 ROWS = 16
 """a box that meets more rows of cells is compared with all that lies between the first and the last"""
+SOME = 5
+"""so many of a row are compared one by one: whether there is any at all is mostly known by then"""
 
 
 class Need(NamedTuple):
@@ -62,6 +65,10 @@ class Offering(Protocol):
     def boxes(self, dimensions: tuple[str, ...]) -> Iterable[Box] | None:
         """The boxes that it lies in; None: it may be anywhere."""
 
+    @property
+    def offer(self) -> Offer:
+        """All this, as far as it was asked for."""
+
 
 NOTHING = object()
 
@@ -80,7 +87,7 @@ class Entries(Layered[K, Any]):
 
     def accepting(self, item: Any, offer: Offer | None = None) -> Iterator[K]:
         """The keys of the entries that accept an item; one may come twice. ``offer``: what it offers, if known."""
-        offer = offer or Offer(item)
+        offer = offer or item.offer
         changed, lower = self._changed, self._lower
         for key, entry in changed.items():
             if entry is not None and offer.meets(entry.needs()) and entry.accepts(item):
@@ -143,8 +150,11 @@ class Offer:
         return False
 
 
-def _meet(one: Box, two: Box) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, two, strict=True))
+def _meet(one: Box, two: Any) -> bool:
+    for (low, high), (other_low, other_high) in zip(one, two, strict=True):
+        if low > other_high or other_low > high:
+            return False
+    return True
 
 
 class Index(Generic[K]):
@@ -169,16 +179,16 @@ class Index(Generic[K]):
             for which, group in boxes.items()
         }
 
-    def candidates(self, item: Offer) -> Iterator[K]:
+    def candidates(self, item: Offer) -> Iterable[K]:
         """The keys of all that may accept an item."""
-        yield from self.always
+        found: list[Iterable[K]] = [self.always] if self.always else []
         for (name, dimensions), group in self.groups.items():
             value = NOTHING if name is None else item.offered(name)
-            if name is not None and value is NOTHING:
-                continue
-            grid = group.get(value)
-            if grid is not None:
-                yield from grid.meeting(item.boxes(dimensions) if dimensions else None)
+            if value is not NOTHING or name is None:
+                grid = group.get(value)
+                if grid is not None:
+                    found += grid.meeting(item.boxes(dimensions) if dimensions else None)
+        return chain.from_iterable(found)
 
 
 class _Grid:
@@ -187,17 +197,18 @@ class _Grid:
     def __init__(self, dimensions: tuple[str, ...], members: list[tuple[Box, Any]]) -> None:
         self.members = members
         self.wide: list[int] = []
-        self.cells: np.ndarray = np.empty(0, np.int64)
-        """a cell's number for each time that a member is in one, rising: cells of a row follow each other"""
+        self.starts = array("q")
+        """where in ``inside`` each cell begins, and where the last one ends: cells of a row follow each other"""
         self.inside: np.ndarray = np.empty(0, np.int64)
-        """which member that is"""
+        """which members are in a cell"""
         self.ends: np.ndarray = np.empty((0, len(dimensions), 2))
         """the boxes of ``inside``, side by side: one look at memory for a row of cells"""
-        self.first: list[int] = []
-        self.last: list[int] = []
+        self.axes: list[tuple[float, int, int]] = []
+        """of each dimension: how long the side of a cell is, and the numbers of the first and the last"""
+        self.across = 0
+        """how many cells a row has"""
         self.above: list[tuple[float, int]] = []
         self.below: list[tuple[float, int]] = []
-        self.sizes: list[float] = []
         if not dimensions:
             return
         intervals = chain.from_iterable(box for box, _ in members)
@@ -219,13 +230,11 @@ class _Grid:
     def _fill(self, which: np.ndarray, boxes: np.ndarray) -> None:
         """Put boxes into all the cells that they meet."""
         dimensions = boxes.shape[1]
-        self.sizes = [1.0] * dimensions
         if not len(which):
             return
         lengths, span = (boxes[:, :, 1] - boxes[:, :, 0]).mean(axis=0), np.ptp(boxes, axis=(0, 2))
         # The mean length of the boxes, or what would leave one of them in a cell, if that is more.
         sizes = np.maximum(np.maximum(lengths, span / len(which) ** (1 / dimensions)), 1e-9)
-        self.sizes = sizes.tolist()
         first, last = np.floor(boxes[:, :, 0] / sizes), np.floor(boxes[:, :, 1] / sizes)
         counts = (last - first + 1).clip(min=0).prod(axis=1)
         narrow = (counts <= WIDE) & (np.abs(boxes) / sizes[None, :, None] < 2**50).all(axis=(1, 2))
@@ -234,49 +243,67 @@ class _Grid:
         if not len(which):
             return
         first, across = first[narrow].astype(np.int64), (last - first + 1)[narrow].astype(np.int64)
-        self.first, self.last = first.min(axis=0).tolist(), (first + across - 1).max(axis=0).tolist()
+        lowest, highest = first.min(axis=0), (first + across - 1).max(axis=0)
+        self.axes = list(zip(sizes.tolist(), lowest.tolist(), highest.tolist(), strict=True))
+        held = (highest - lowest + 1).tolist()
+        self.across = held[0]
         box = np.repeat(np.arange(len(which)), counts)
         nth = np.arange(len(box)) - np.repeat(np.cumsum(counts) - counts, counts)
-        cells = first[box, 0] + nth % across[box, 0] - self.first[0]
+        cells = first[box, 0] + nth % across[box, 0] - lowest[0]
         if dimensions == 2:
-            cells += (first[box, 1] + nth // across[box, 0] - self.first[1]) * self._across
+            cells += (first[box, 1] + nth // across[box, 0] - lowest[1]) * self.across
         order = np.argsort(cells, kind="stable")
-        self.cells, self.inside, self.ends = cells[order], which[box[order]], boxes[narrow][box[order]]
+        self.inside, self.ends = which[box[order]], boxes[narrow][box[order]]
+        # There are hardly more cells than boxes: that is how long the sides of a cell are at least.
+        ends = np.cumsum(np.bincount(cells, minlength=math.prod(held)))
+        self.starts = array("q", [0, *ends.tolist()])
 
-    @property
-    def _across(self) -> int:
-        """How many cells a row has."""
-        return self.last[0] - self.first[0] + 1
+    def meeting(self, asked: list[Box] | None) -> list[Iterable[Any]]:
+        """The members whose box meets one of those asked for; all of them, if it may be any.
+
+        They are found one after the other: who only wants to know whether there is one stops at the first.
+        """
+        if asked is None:
+            return [[key for _, key in self.members]]
+        found: list[Iterable[Any]] = []
+        for box in asked:
+            if self.wide or self.above or self.below:
+                found.append(_listed(box, [self.members[i] for i in self._outside(box)]))
+            for start, end in self._runs(box):
+                found.append(self._among(start, end, box))
+        return found
 
     def _runs(self, box: Box) -> list[tuple[int, int]]:
         """Where in ``inside`` the members of the cells stand that a box meets: a run for each row, or one for many."""
-        if not len(self.cells):
-            return []
         spans = []
-        for (low, high), size, first, last in zip(box, self.sizes, self.first, self.last, strict=True):
-            if not (low / size < last + 1 and high / size >= first):
+        for (low, high), (size, first, last) in zip(box, self.axes, strict=False):
+            low, high = low / size, high / size
+            if not (low < last + 1 and high >= first):
                 return []
-            spans.append((math.floor(max(low / size, first)) - first, math.floor(min(high / size, last)) - first))
+            left = math.floor(low) - first if low > first else 0
+            spans.append((left, math.floor(high) - first if high < last else last - first))
+        if not spans:
+            return []
         (left, right), (top, bottom) = spans if len(spans) == 2 else (*spans, (0, 0))
-        rows = range(top, bottom + 1) if bottom - top < ROWS else (top, bottom)
-        starts = self.cells.searchsorted([row * self._across + left for row in rows], "left").tolist()
-        ends = self.cells.searchsorted([row * self._across + right for row in rows], "right").tolist()
-        return list(zip(starts, ends, strict=True)) if bottom - top < ROWS else [(starts[0], ends[-1])]
+        starts = self.starts
+        if top == bottom or bottom - top >= ROWS:
+            runs = [(starts[top * self.across + left], starts[bottom * self.across + right + 1])]
+        else:
+            rows = [row * self.across for row in range(top, bottom + 1)]
+            runs = [(starts[row + left], starts[row + right + 1]) for row in rows]
+        return [(start, end) for start, end in runs if start < end]
 
-    def meeting(self, asked: list[Box] | None) -> Iterator[Any]:
-        """The members whose box meets one of those asked for; all of them, if it may be any."""
-        members = self.members
-        if asked is None:
-            yield from (key for _, key in members)
-            return
-        for box in asked:
-            # One after the other: who only wants to know whether there is one stops at the first.
-            yield from (members[i][1] for i in self._outside(box) if _meet(members[i][0], box))
+    def _among(self, start: int, end: int, box: Box) -> Iterator[Any]:
+        """The members of a run that meet a box."""
+        members, some = self.members, min(start + SOME, end)
+        for i, other in zip(self.inside[start:some].tolist(), self.ends[start:some].tolist(), strict=True):
+            if _meet(box, other):
+                yield members[i][1]
+        if some < end:
             low, high = np.array(box).T
-            for start, end in self._runs(box):
-                ends = self.ends[start:end]
-                meets = ((ends[:, :, 0] <= high) & (low <= ends[:, :, 1])).all(axis=1)
-                yield from (members[i][1] for i in self.inside[start:end][meets].tolist())
+            ends = self.ends[some:end]
+            meets = ((ends[:, :, 0] <= high) & (low <= ends[:, :, 1])).all(axis=1)
+            yield from (members[i][1] for i in self.inside[some:end][meets].tolist())
 
     def _outside(self, box: Box) -> list[int]:
         """The members in no cell that may meet a box."""
@@ -285,6 +312,11 @@ class _Grid:
             found += [i for _, i in self.above[: bisect_right(self.above, box[0][1], key=_first)]]
             found += [i for _, i in self.below[bisect_left(self.below, box[0][0], key=_first) :]]
         return found
+
+
+def _listed(box: Box, members: list[tuple[Box, Any]]) -> Iterator[Any]:
+    """Those whose box meets another one."""
+    return (key for other, key in members if _meet(box, other))
 
 
 def _first(pair: tuple[float, int]) -> float:

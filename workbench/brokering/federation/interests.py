@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench import geometry
-from workbench.brokering.federation.index import NOTHING, Box, Need, grown
+from workbench.brokering.federation.index import NOTHING, Box, Need, Offer, grown
 from workbench.engines.candidates import position_dimension, reach_of
 from workbench.errors import ScenarioError
 from workbench.model import shapes
@@ -75,6 +75,11 @@ class Report(NamedTuple):
     @property
     def published(self) -> float:
         return self.t
+
+    @property
+    def offer(self) -> Offer:
+        """What it offers, for an index."""
+        return Offer(self)
 
     def offered(self, name: str) -> Any:
         """A report has regions, and no attributes."""

@@ -17,7 +17,6 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from workbench.brokering.federation.covering import SIMPLE
-from workbench.brokering.federation.index import Offer
 from workbench.brokering.federation.interests import Interest, Report
 from workbench.brokering.federation.layers import Layered
 from workbench.brokering.federation.messages import Envelope, Fetch, Forward, Suspended
@@ -52,7 +51,7 @@ def received(
     broker, fetch = _logged(broker, source, report)
     out: Out = []
     told = dict(broker.told)
-    offer = Offer(report)
+    offer = report.offer
     again = before is not None and bool(before.suspended)
     wanting = [n for n in sorted(broker.neighbours - {source}) if broker.table.of(n).accept(report, offer)]  # type: ignore[arg-type]
     for neighbour in sorted(broker.neighbours - {source}):  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from workbench.brokering.federation.index import Entries, Need, Offer
+from workbench.brokering.federation.index import Entries, Need
 from workbench.brokering.federation.layers import Layered
 
 
@@ -137,14 +137,14 @@ class Table:
 
     def destinations(self, item: Any, but: Hashable = None) -> set[Hashable]:
         """Γ_B(ν), the source left out."""
-        offer = Offer(item)
+        offer = item.offer
         found = {destination for destination, _ in self.together.accepting(item, offer)}
         found |= {d for d in self.many if d != but and self.of(d).accept(item, offer)}
         return found - {but}
 
     def wants(self, item: Any, but: Hashable) -> bool:
         """Whether a destination but this one wants an item: whether Γ_B(ν) is not empty."""
-        offer = Offer(item)
+        offer = item.offer
         return any(d != but and self.of(d).accept(item, offer) for d in self.many) or any(
             d != but for d, _ in self.together.accepting(item, offer)
         )
