@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from hypothesis import given, settings
@@ -131,6 +133,7 @@ def test_boxes_of_any_width_are_found_among_many() -> None:
     class Wanted(NamedTuple):
         there: tuple[tuple[float, float], ...]
 
+        @property
         def needs(self) -> tuple[Need, ...]:
             return (Need(dimensions=("x", "y"), box=self.there),)
 
@@ -138,12 +141,10 @@ def test_boxes_of_any_width_are_found_among_many() -> None:
 
     class Asked(NamedTuple):
         there: list[tuple[tuple[float, float], ...]]
+        attributes: Mapping[str, Any] = MappingProxyType({})
 
         def boxes(self, dimensions: tuple[str, ...]) -> list[Any]:
             return self.there
-
-        def offered(self, name: str) -> Any:
-            return None
 
     held = {i: Wanted(box(draw.choice([0, 1, 50, 1000]))) for i in range(2000)}
     held |= {2000 + i: Wanted(((i, infinite), (-infinite, 0.0))) for i in range(20)}

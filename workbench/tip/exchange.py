@@ -44,6 +44,7 @@ class _Told:
     def merged(self, other: Any) -> None:
         return None
 
+    @property
     def needs(self) -> None:
         return None
 

@@ -55,10 +55,6 @@ class Notification:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
-    def offered(self, name: str) -> Any:
-        """The value of an attribute, for an index."""
-        return self.attributes.get(name, NOTHING)
-
     def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
         """Where the numbers under these names lie, for an index; nowhere if one of them is missing."""
         made = []
@@ -383,12 +379,9 @@ class Subscription:
         """σ(ν)."""
         return isinstance(item, Notification) and self.expression(item)
 
+    @cached_property
     def needs(self) -> tuple[Need, ...] | None:
         """What a notification must offer to be accepted, for an index."""
-        return self._found_needs
-
-    @cached_property
-    def _found_needs(self) -> tuple[Need, ...] | None:
         return needs(self.expression)
 
     def possible(self, capabilities: Iterable[str]) -> bool:

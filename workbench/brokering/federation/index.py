@@ -52,6 +52,7 @@ class Asking(Protocol):
 
     def accepts(self, item: object) -> bool: ...
 
+    @property
     def needs(self) -> tuple[Need, ...] | None:
         """An item must meet one of these to be accepted; None: nothing can be said."""
 
@@ -59,8 +60,9 @@ class Asking(Protocol):
 class Offering(Protocol):
     """What an index is asked about."""
 
-    def offered(self, name: str) -> Any:
-        """The value of an attribute; `NOTHING` where there is none."""
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The values that it has by name."""
 
     def boxes(self, dimensions: tuple[str, ...]) -> Iterable[Box] | None:
         """The boxes that it lies in; None: it may be anywhere."""
@@ -71,6 +73,8 @@ class Offering(Protocol):
 
 
 NOTHING = object()
+ABSENT = object()
+"""in place of an attribute that an item has not: no value that anybody asks for"""
 
 
 class Entries(Layered[K, Any]):
@@ -90,7 +94,7 @@ class Entries(Layered[K, Any]):
         offer = offer or item.offer
         changed, lower = self._changed, self._lower
         for key, entry in changed.items():
-            if entry is not None and offer.meets(entry.needs()) and entry.accepts(item):
+            if entry is not None and offer.meets(entry.needs) and entry.accepts(item):
                 yield key
         if lower:
             for key in self._index(1, lower).candidates(offer):
@@ -129,7 +133,7 @@ class Offer:
 
     def __init__(self, item: Offering) -> None:
         self.item = item
-        self.offered = item.offered
+        self.offered = item.attributes.get
         self._boxes: dict[tuple[str, ...], list[Box] | None] = {}
 
     def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
@@ -143,7 +147,7 @@ class Offer:
         if needs is None:
             return True
         for name, values, dimensions, box in needs:
-            if name is None or self.offered(name) in values:
+            if name is None or self.offered(name, ABSENT) in values:
                 asked = self.boxes(dimensions) if dimensions else None
                 if asked is None or any(_meet(box, other) for other in asked):
                     return True
@@ -166,7 +170,7 @@ class Index(Generic[K]):
         boxes: dict[tuple[str | None, tuple[str, ...]], dict[Any, list[tuple[Box, K]]]]
         boxes = defaultdict(lambda: defaultdict(list))
         for key, entry in held.items():
-            needs = entry.needs()
+            needs = entry.needs
             if needs is None:
                 self.always.append(key)
                 continue
@@ -183,11 +187,9 @@ class Index(Generic[K]):
         """The keys of all that may accept an item."""
         found: list[Iterable[K]] = [self.always] if self.always else []
         for (name, dimensions), group in self.groups.items():
-            value = NOTHING if name is None else item.offered(name)
-            if value is not NOTHING or name is None:
-                grid = group.get(value)
-                if grid is not None:
-                    found += grid.meeting(item.boxes(dimensions) if dimensions else None)
+            grid = group.get(NOTHING if name is None else item.offered(name, ABSENT))
+            if grid is not None:
+                found += grid.meeting(item.boxes(dimensions) if dimensions else None)
         return chain.from_iterable(found)
 
 

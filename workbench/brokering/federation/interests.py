@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench import geometry
-from workbench.brokering.federation.index import NOTHING, Box, Need, Offer, grown
+from workbench.brokering.federation.index import Box, Need, Offer, grown
 from workbench.engines.candidates import position_dimension, reach_of
 from workbench.errors import ScenarioError
 from workbench.model import shapes
@@ -81,9 +81,10 @@ class Report(NamedTuple):
         """What it offers, for an index."""
         return Offer(self)
 
-    def offered(self, name: str) -> Any:
+    @property
+    def attributes(self) -> Mapping[str, Any]:
         """A report has regions, and no attributes."""
-        return NOTHING
+        return {}
 
     def boxes(self, dimensions: tuple[str, ...]) -> list[Box] | None:
         """Where its publications are, for an index; None where that cannot be said in boxes."""
@@ -220,12 +221,9 @@ class Interest:
             if self.world.scenario.population(name).role == PUBLICATION
         )
 
+    @cached_property
     def needs(self) -> tuple[Need, ...] | None:
         """Where a publication must be to be accepted, for an index; None where that is not said by positions."""
-        return self._found_needs
-
-    @cached_property
-    def _found_needs(self) -> tuple[Need, ...] | None:
         # A routing table indexes the same interest at every broker.
         return None if self.thirds or math.isinf(self.blur_m) else self._needs(self.filter)
 

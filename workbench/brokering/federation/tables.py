@@ -61,6 +61,7 @@ class Routable(Protocol):
     def merged(self, other: object) -> Routable | None:
         """One that accepts all that the two do, or None."""
 
+    @property
     def needs(self) -> tuple[Need, ...] | None:
         """What an item must offer to be accepted (`index`)."""
 
