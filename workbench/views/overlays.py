@@ -48,7 +48,8 @@ def overlay(
             middle = ((x1 + x2) / 2, (y1 + y2) / 2)
             axes.annotate(str(count), middle, ha="center", va="center", fontsize=8, bbox=_PAPER)
     largest = max((tables or {}).values(), default=0) or 1
-    sizes = [550 + 450 * (tables or {}).get(n, 0) / largest for n in graph.nodes]
+    room = 1.0 if graph.number_of_nodes() <= MAX_LABELS else 16 / graph.number_of_nodes()  # many, without names
+    sizes = [room * (550 + 450 * (tables or {}).get(n, 0) / largest) for n in graph.nodes]
     xs, ys = zip(*(places[n] for n in graph.nodes), strict=True)
     axes.scatter(xs, ys, s=sizes, color=PLACE, edgecolor="white", zorder=2)
     for name in graph.nodes if graph.number_of_nodes() <= MAX_LABELS else ():
