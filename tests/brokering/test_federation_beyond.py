@@ -447,17 +447,32 @@ def test_a_name_stands_for_one_expression_and_in_a_cycle_for_one_client() -> Non
         cyclic.subscribe("nurse", "B3", one)
 
 
-def test_a_provider_may_combine_others() -> None:
-    """An activity provider that is a consumer of readings: partly on the device, partly in the infrastructure (I)."""
-    made = Exchange(chain(2))
+def test_a_provider_may_combine_others_told_or_asked() -> None:
+    """A provider that is a consumer of two: partly on the device, partly in the infrastructure (I)."""
+
+    def activity(reading: dict) -> dict:
+        fast = reading["acceleration"] > 3
+        return {"activity": ("running" if reading["pulse"] > 100 else "driving") if fast else "resting"}
+
+    made = Exchange(chain(3))
+    raw = tuple(Subscription(name, attribute(name).exists) for name in ("acceleration", "pulse"))
     made.provide(Provider("accelerometer", frozenset({"acceleration"})), "B1")
-    made.provide(Provider("activity", frozenset({"activity"}), activity), "B2")
-    made.subscribe("activity", "B2", Subscription("raw", attribute("acceleration").exists))
-    made.subscribe("coach", "B1", running)
+    made.provide(Provider("watch", frozenset({"pulse"})), "B1")
+    made.provide(Provider("activity", frozenset({"activity"}), activity, combines=raw), "B2")
+    made.subscribe("coach", "B3", running)
     made.reading("accelerometer", {"acceleration": 7})
-    for raw in made.inbox["activity"]:
-        made.reading("activity", raw.attributes)
-    assert [n.attributes["activity"] for n in made.inbox["coach"]] == ["running"]
+    assert "coach" not in made.inbox and made.query("doctor", running, at="B3") is None  # of one nothing follows
+    for pulse in (70, 130, 140):
+        made.reading("watch", {"pulse": pulse})
+    assert [n.origin for n in made.inbox["coach"]] == ["activity", "activity"]
+    assert made.query("doctor", running, at="B3").attributes == {"activity": "running"}
+    made.reading("accelerometer", {"acceleration": 1})
+    assert len(made.inbox["coach"]) == 2 and made.query("doctor", running, at="B3") is None
+    forwards = made.counts.messages["Forward"]
+    made.leave("activity")
+    made.reading("watch", {"pulse": 150})
+    assert made.counts.messages["Forward"] == forwards  # nobody combines any longer
+    assert [str(b.table) for b in made.brokers.values()] == ["{(σ1, B2)}", "{(σ1, B3)}", "{(σ1, coach)}"]
 
 
 @pytest.mark.parametrize(("order", "heard"), [(("hot", "smoke"), 1), (("smoke", "hot"), 0)])

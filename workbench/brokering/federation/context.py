@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,6 +87,9 @@ class Policy:
 class Provider:
     """A context provider: what it can produce, how it infers it, and the subscriptions that it was handed.
 
+    What it infers from is raw, a reading of a sensor, or what other providers published (``combines``): it is a
+    consumer of theirs then.
+
     >>> def activity(reading):
     ...     return {"activity": "running" if reading["acceleration"] > 3 else "resting"}
     >>> runner = Provider("κ2", frozenset({"activity"}), activity)
@@ -100,11 +103,20 @@ class Provider:
     capabilities: frozenset[str]
     infer: Inference = dict
     wanted: Mapping[Hashable, Subscription] = field(default_factory=dict)
+    combines: tuple[Subscription, ...] = ()
+    """what it wants of other providers: its reading is the latest of each, once there is one of all"""
 
     def handed(self, subscriptions: Iterable[Any], gone: Iterable[Hashable] = ()) -> Provider:
         """The provider after it was handed subscriptions, and others were taken back."""
         kept = {n: s for n, s in self.wanted.items() if n not in set(gone)}
         return replace(self, wanted={**kept, **{s.name: s for s in subscriptions}})
+
+    def combined(self, heard: Sequence[Notification]) -> Reading | None:
+        """The reading that the latest it heard for each of its own subscriptions make; None while one is missing."""
+        latest = [next((n for n in reversed(heard) if s.accepts(n)), None) for s in self.combines]
+        if not latest or None in latest:
+            return None
+        return {name: value for n in latest if n is not None for name, value in n.attributes.items()}
 
     def published(self, reading: Reading, number: int) -> Notification | None:
         """What it publishes of a reading: the context inferred from it, if a subscription accepts it."""
@@ -184,6 +196,8 @@ class Exchange:
             self.sensors[provider.name] = sensor
         client = LocalClient(provider.name, f"{at}/{provider.name}", provider.capabilities, credentials)
         self._client(provider.name, at, Register(client))
+        if provider.combines and provider.name in self.brokers[at].clients:
+            self.subscribe(provider.name, at, *provider.combines)
 
     def subscribe(self, consumer: Hashable, at: str, *subscriptions: Subscription | Composite) -> None:
         """A consumer subscribes with its broker; it need not know who provides."""
@@ -255,10 +269,11 @@ class Exchange:
 
     def _invoke(self, consumer: Hashable, name: Hashable, asked: Subscription, hops: int) -> Notification | None:
         """A provider reads and infers because it is asked to."""
-        if name not in self.sensors:
+        reading = self.sensors[name]() if name in self.sensors else self._combined(name)
+        if reading is None:
             return None
         self.invoked[name] += 1
-        context = self.providers[name].infer(self.sensors[name]())
+        context = self.providers[name].infer(reading)
         self._count(consumer, name, Query(asked), hops)
         found = None if context is None else Notification(context, name, 0, self.now)
         self._count(name, consumer, Answer(asked.name, (found,)), hops)
@@ -399,6 +414,11 @@ class Exchange:
             caused = item.published - (message.hops + 2) * self.delay
             self.counts.delivered(self.now, envelope, caused, size(Forward(item)))
             self.inbox.setdefault(client, []).append(item)
+            if client in self.providers and (reading := self._combined(client)) is not None:
+                self.reading(client, reading)
+
+    def _combined(self, provider: Hashable) -> Reading | None:
+        return self.providers[provider].combined(self.inbox.get(provider, ()))
 
 
 def _moved(w: Waiting, broker: str, old: str, new: str) -> Waiting:
