@@ -121,6 +121,20 @@ def test_who_announces_itself_less_is_sent_more_in_vain() -> None:
     assert [r.false_forwards > 0 for r in runs] == [False, True, True]
 
 
+def test_each_forward_in_vain_is_counted_and_an_exit_is_none() -> None:
+    federation = Federation(scenario(radius_m=100), chain(3), rules=Rules(blur_m=math.inf))
+    federation.add("mobiles", 7, at="B1", t=1, position=(0, 0))
+    federation.add("places", "cafe", at="B3", t=2, position=(1000, 0))
+    counted = []
+    for t, x in enumerate((900, 50, 900, 950), start=3):
+        federation.advance(t - 1)
+        counted.append(federation.false_forwards)
+        federation.move("cafe", (x, 0), t=t)
+    federation.settle()
+    assert [row[:2] for row in told(federation)] == [(4, "match"), (5, "unmatch")]
+    assert [*counted, federation.false_forwards] == [1, 2, 2, 2, 3]
+
+
 @pytest.mark.parametrize("routing", ["covering", "merging"])
 def test_covering_and_merging_make_tables_smaller_and_deliver_the_same(routing: str) -> None:
     def run(routing: str) -> Federation:
@@ -177,6 +191,20 @@ def test_a_broker_joins_and_another_one_retires_without_a_notification() -> None
     federation.move(7, (500, 0), t=11)
     federation.advance(12)
     assert [row[:2] for row in told(federation)] == [(2, "match"), (11, "unmatch")]
+
+
+def test_a_broker_that_would_close_a_cycle_is_refused_by_name_and_nothing_has_changed() -> None:
+    federation = standing()
+    federation.advance(3)
+    links = federation.overlay.links
+    with pytest.raises(ScenarioError, match="cycle B1 - B2 - B3 - B9 - B1"):
+        federation.join_broker("B9", "B1", "B3", t=4)
+    with pytest.raises(ScenarioError, match="cycle B2 - B3 - B4 - B2"):
+        federation.relink("B2", "B1", "B4", t=5)
+    assert federation.overlay.links == links and set(federation.brokers) == {"B1", "B2", "B3", "B4"}
+    federation.move(7, (500, 0), t=6)
+    federation.advance(6)
+    assert [row[:2] for row in told(federation)] == [(2, "match"), (6, "unmatch")]
 
 
 def test_what_a_broken_link_loses_is_counted_there_and_made_good_by_its_repair() -> None:
