@@ -48,6 +48,16 @@ def standing(**options: object) -> Federation:
     return made
 
 
+def dwelling() -> Scenario:
+    """Who is near a shop for five seconds hears of it."""
+    near = own.here.within(100, other.site, space=location)
+    site = {"site": region(location, position=column.position)}
+    here = {"here": region(location, position=column.position)}
+    shops = publications("shops", rows="places", regions=site)
+    people = subscriptions("people", rows="fixes", regions=here, filter=held(near, seconds(5)))
+    return Scenario([location], [shops], [people])
+
+
 # -- clients that move -------------------------------------------------------------------------------------------
 
 
@@ -68,18 +78,20 @@ def test_attaching_elsewhere_alone_causes_no_notification(who: object, delay: fl
 
 def test_pair_history_moves_with_the_client() -> None:
     """Who dwelt three seconds at one broker and two at the next dwelt five."""
-    near = own.here.within(100, other.site, space=location)
-    site = {"site": region(location, position=column.position)}
-    here = {"here": region(location, position=column.position)}
-    dwell = Scenario(
-        [location],
-        [publications("shops", rows="places", regions=site)],
-        [subscriptions("people", rows="fixes", regions=here, filter=held(near, seconds(5)))],
-    )
-    federation = Federation(dwell, chain(3))
+    federation = Federation(dwelling(), chain(3))
     federation.add("shops", "A", at="B3", t=1, position=(0, 0))
     federation.add("people", 7, at="B1", t=10, position=(0, 0))
     federation.attach(7, "B2", t=13)
+    federation.advance(30)
+    assert told(federation) == [(15, "match", "A", 7)]
+
+
+def test_time_alone_is_told_of_at_the_instant_at_which_something_happens_elsewhere() -> None:
+    federation = Federation(dwelling(), chain(3))
+    federation.add("shops", "A", at="B3", t=1, position=(0, 0))
+    federation.add("people", 7, at="B1", t=10, position=(0, 0))
+    federation.add("people", 8, at="B3", t=12, position=(5000, 0))
+    federation.move(8, (6000, 0), t=15)
     federation.advance(30)
     assert told(federation) == [(15, "match", "A", 7)]
 
@@ -175,6 +187,27 @@ def test_where_a_broken_link_leaves_another_way_nobody_waits_for_its_repair() ->
     federation.move(7, (500, 0), t=7)
     federation.advance(7)
     assert [row[:2] for row in told(federation)][3:] == [(7, "unmatch")]
+
+
+def test_in_a_ring_a_broker_retires_and_another_moves_without_a_notification() -> None:
+    """What went by way of them finds another one, where there is no new link in their place, too."""
+    federation = Federation(scenario(radius_m=100), ring(5))
+    federation.join_broker("phone", "B1", t=1)
+    federation.add("places", "cafe", at="B4", t=2, position=(0, 0))
+    federation.add("mobiles", 7, at="phone", t=3, position=(50, 0))
+    federation.relink("phone", "B1", "B2", t=4)
+    federation.relink("B5", "B1", "B2", t=5)
+    federation.retire_broker("B3", t=6)
+    federation.advance(7)
+    assert [row[:2] for row in told(federation)] == [(3, "match")]
+    federation.move("cafe", (500, 0), t=8)
+    federation.move("cafe", (60, 0), t=9)
+    federation.advance(9)
+    assert [row[:2] for row in told(federation)] == [(3, "match"), (8, "unmatch"), (9, "match")]
+    assert not federation.counts.losses
+    federation.leave(7, t=10)
+    federation.advance(10)
+    assert not any(federation.table_sizes.values())
 
 
 # -- brokers and links ---------------------------------------------------------------------------------------------
@@ -649,6 +682,21 @@ def test_subscriptions_made_while_it_was_cut_off_are_told_when_it_is_back_at_wha
     made.reading("station", {"weather": "rain"})
     assert made.inbox["guide"][-1].attributes == {"weather": "rain"}
     assert "phone" not in {d for _, d in made.brokers["B1"].table}
+
+
+@pytest.mark.parametrize("there", [Overlay([("B1", "B2"), ("B1", "phone")]), ring(4).with_broker("phone", "B1")],
+                         ids=["tree", "ring"])  # fmt: skip
+def test_who_is_on_a_mobile_broker_hears_whatever_its_parent(there: Overlay) -> None:
+    made = Exchange(there)
+    made.provide(Provider("station", frozenset({"weather"})), "B1")
+    made.provide(Provider("gps", frozenset({"city"})), "phone")
+    made.subscribe("guide", "phone", Subscription("w", attribute("weather").exists))
+    made.subscribe("world", "B2", turin)
+    for parent, before in (("B2", "B1"), ("B1", "B2")):
+        made.relink("phone", before, parent)
+        made.reading("station", {"weather": "rain"})
+        made.reading("gps", {"city": "Turin"})
+    assert [n.number for n in made.inbox["guide"]] == [n.number for n in made.inbox["world"]] == [1, 2]
 
 
 def test_a_mobile_broker_in_the_overlay_moves_to_another_parent_while_its_user_travels() -> None:

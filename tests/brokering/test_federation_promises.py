@@ -9,6 +9,7 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+import networkx as nx
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -100,6 +101,8 @@ def world(filter: Filter) -> Scenario:
     return Scenario([location, gas], [stations, cars], [drivers])
 
 
+MOST = 8
+"""brokers at one time"""
 MEMBERS = {"stations": "places", "cars": "fixes", "drivers": "fixes"}
 positions = st.tuples(st.integers(0, 5), st.just(0))
 ids = st.integers(1, 3)
@@ -255,6 +258,37 @@ class Machine(RuleBasedStateMachine):
             self.federation.attach((table, id), self.broker(broker), t=t)
             if self.failing:
                 self.repairs.add(t)
+        self.both_advance(t)
+
+    # -- brokers, of which a single one knows nothing --------------------------------------------------------
+
+    @rule(index=st.integers(0, 9))
+    def join_broker(self, index: int) -> None:
+        t = self.tick()
+        if len(self.federation.brokers) < MOST:
+            parent, name = self.broker(index), f"N{len(self.names)}"
+            self.names.append(name)
+            self.federation.join_broker(name, parent, t=t)
+        self.both_advance(t)
+
+    @rule(index=st.integers(0, 9))
+    def retire_broker(self, index: int) -> None:
+        t = self.tick()
+        if len(self.federation.brokers) > 2 and not self.failing:
+            self.federation.retire_broker(self.broker(index), t=t)
+            self.t = max(self.federation.settle(), t)  # it waits until all that it had is elsewhere
+        self.both_advance(self.t)
+
+    @rule(index=st.integers(0, 9), to=st.integers(0, 9))
+    def relink(self, index: int, to: int) -> None:
+        t = self.tick()
+        there = self.federation.overlay
+        if there.links and not self.failing:
+            broker, old = there.links[index % len(there.links)][:: -1 if to % 2 else 1]
+            rest = there.without_link(broker, old).graph
+            others = sorted(nx.node_connected_component(rest, old) - {broker, old, *there.neighbours(broker)})
+            if others:
+                self.federation.relink(broker, old, others[to % len(others)], t=t)
         self.both_advance(t)
 
     @rule(step=st.integers(1, 6))

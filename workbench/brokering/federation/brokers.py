@@ -495,8 +495,13 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
 
 
 def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
-    """A neighbour is gone for good: nothing that led to it, or came from it, stays."""
+    """A neighbour is gone for good: nothing that led to it, or came from it, stays.
+
+    In a cyclic overlay there may be another way. Where nothing was broken before, ways are found anew as after a break
+    that is repaired at once, and what came from there is uncertain until it has come by one of them.
+    """
     names = list(broker.table.of(neighbour))
+    finds_ways = broker.rules.cyclic and link(broker.name, neighbour) not in broker.broken
     broker = changed(
         broker,
         neighbours=broker.neighbours - {neighbour},
@@ -505,7 +510,13 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
         told=_without(broker.told, neighbour),
         unconfirmed=_without(broker.unconfirmed, neighbour),
     )
-    broker, out = reports.retract(broker, [c for c, k in broker.known.items() if k.came == neighbour])
+    behind = [c for c, k in broker.known.items() if k.came == neighbour]
+    if finds_ways:
+        broker, out = reports.suspend(broker, neighbour, behind, "-".join(link(broker.name, neighbour)))
+        broker, turned = _turned(broker, neighbour, broken=True)
+        out += turned
+    else:
+        broker, out = reports.retract(broker, behind)
     broker, more = table_changed(broker, names)
     broker, mended = _turned(broker, neighbour, broken=False)
     return broker, out + more + mended

@@ -440,10 +440,10 @@ class Federation:
         self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
         self.down.discard(link(broker, old))
         self._epoch[link(broker, old)] += 1
-        if old in self.brokers:
-            self.brokers[old], out = brokers.forgotten(self.brokers[old], broker)
-            self._send_all(out)
-        self._connect(broker, new, replaces=(old, None))
+        self._forget(old, broker)
+        if self.rules.cyclic:  # what led to the old parent need not lead to the new one
+            self._forget(broker, old)
+        self._connect(broker, new, replaces=(None if self.rules.cyclic else old, None))
         self._repaired()
 
     def _close_over(self, broker: str) -> None:
@@ -454,18 +454,25 @@ class Federation:
         self.down = {x for x in self.down if broker not in x}
         self.overlay = self.overlay.without_broker(broker)
         first = neighbours[0] if neighbours else ""
-        replaced = False
+        replaced = self.rules.cyclic
+        if replaced:
+            for neighbour in neighbours:
+                self._forget(neighbour, broker)
         for bridge in bridges:
             if bridge in self.overlay.links:
                 continue
             self.overlay = self.overlay.with_link(*bridge)
             other = bridge[1] if bridge[0] == first else bridge[0]
-            self._connect(first, other, replaces=(None if replaced else broker, broker))
+            gone = None if self.rules.cyclic else broker
+            self._connect(first, other, replaces=(None if replaced else gone, gone))
             replaced = True
         for neighbour in neighbours:
-            if broker in self.brokers[neighbour].neighbours:
-                self.brokers[neighbour], out = brokers.forgotten(self.brokers[neighbour], broker)
-                self._send_all(out)
+            self._forget(neighbour, broker)
+
+    def _forget(self, broker: str, neighbour: str) -> None:
+        if broker in self.brokers and neighbour in self.brokers[broker].neighbours:
+            self.brokers[broker], out = brokers.forgotten(self.brokers[broker], neighbour)
+            self._send_all(out)
 
     def _connect(self, a: str, b: str, replaces: tuple[str | None, str | None] = (None, None)) -> None:
         for one, other, old in ((a, b, replaces[0]), (b, a, replaces[1])):
@@ -583,7 +590,8 @@ class Federation:
 
     def _evaluate(self, t: int, everywhere: bool = False) -> None:
         for name, broker in self.brokers.items():
-            if broker.fresh or broker.resyncing or everywhere:
+            # Time alone may bring something about here at the instant at which something happens elsewhere.
+            if broker.fresh or broker.resyncing or everywhere or homes.instants(broker, t - 1, t):
                 self.brokers[name], out = homes.evaluated(broker, t)
                 self._send_all(out)
                 for subscription, where in self.brokers[name].withheld:
