@@ -560,6 +560,15 @@ class WithCycles(WithoutDelays):
         return with_cycles(parents)
 
 
+class WithCyclesAndDelays(WithDelays):
+    """Promise 2, where there is more than one way."""
+
+    routings = ("simple",)
+
+    def overlay(self, parents: list[int]) -> Overlay:
+        return with_cycles(parents)
+
+
 class WithCyclesAndFailures(WithFailures):
     """Promise 3, where a broken link leaves another way."""
 
@@ -614,4 +623,5 @@ TestWithFailuresLookingBack = case(WithFailuresLookingBack, 40, 15)
 TestWithFailuresAndDelays = case(WithFailuresAndDelays, 60, 15)
 TestWithFailuresAndDelaysLookingBack = case(WithFailuresAndDelaysLookingBack, 40, 12)
 TestWithCycles = case(WithCycles, 40, 15)
+TestWithCyclesAndDelays = case(WithCyclesAndDelays, 40, 15)
 TestWithCyclesAndFailures = case(WithCyclesAndFailures, 80, 15)

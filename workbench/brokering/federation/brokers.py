@@ -522,6 +522,12 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
     return broker, out + more + mended
 
 
+def given_up(broker: Broker) -> tuple[Broker, Out]:
+    """What came from neighbours that are gone, and by no other way since, is not there any longer."""
+    gone = [c for c, k in broker.known.items() if k.came != c and k.came not in broker.neighbours]
+    return reports.retract(broker, gone)
+
+
 def out_of_reach(broker: Broker, client: Hashable) -> tuple[Broker, Out]:
     """A local client does not answer: what it was like last is uncertain until it attaches again."""
     return reports.suspend(broker, client, [client], f"{broker.name}-{client}")

@@ -87,6 +87,8 @@ class Device:
     attachments: int = 0
     log: list[Report] = field(default_factory=list)
     """all its reports, where filters look back: a broker that dies takes no client's past along"""
+    asked: str | None = None
+    """the home that was asked for its pairs when it attached last"""
     zombies: set[str] = field(default_factory=set)
     """brokers that could not be told that the client is elsewhere now"""
 
@@ -256,8 +258,9 @@ class Federation:
         whole = reachable and device.connected and device.client not in self.brokers[previous].arriving  # type: ignore[index]
         device.home = broker
         device.connected = True
-        if previous is not None and previous != broker and previous in self.brokers and not whole:
-            device.zombies.add(previous)
+        if not whole:
+            device.zombies |= {b for b in (previous, device.asked) if b is not None and b != broker}
+        device.asked = previous if whole else None
         self._say_hello(device, previous if whole else None)
         self._publish(device, self._open or 0)
 
@@ -473,6 +476,13 @@ class Federation:
         if broker in self.brokers and neighbour in self.brokers[broker].neighbours:
             self.brokers[broker], out = brokers.forgotten(self.brokers[broker], neighbour)
             self._send_all(out)
+            self._later(self.patience, lambda: self._give_up(broker))
+
+    def _give_up(self, broker: str) -> None:
+        """What came by way of a neighbour that is gone, and has found no other way since."""
+        if broker in self.brokers:
+            self.brokers[broker], out = brokers.given_up(self.brokers[broker])
+            self._send_all(out)
 
     def _connect(self, a: str, b: str, replaces: tuple[str | None, str | None] = (None, None)) -> None:
         for one, other, old in ((a, b, replaces[0]), (b, a, replaces[1])):
@@ -488,6 +498,7 @@ class Federation:
             if home is None or home not in self.brokers:
                 continue
             if device.client in self.brokers[home].arriving:
+                device.zombies |= {b for b in (device.asked,) if b is not None and b != home}
                 self._say_hello(device, None)
             elif device.zombies:
                 self._settle(device)
