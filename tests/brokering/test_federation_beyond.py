@@ -341,6 +341,20 @@ def test_every_delivery_has_messages_hops_bytes_and_latency() -> None:
     assert federation.counts.summary["mean latency"] == 12  # to the café's broker and back
 
 
+def test_what_a_provider_published_is_counted_on_its_way_and_while_its_consumer_was_away() -> None:
+    made = Exchange(chain(3), delay=2)
+    made.provide(Provider("gps", frozenset({"city"})), "B3")
+    made.subscribe("guide", "B1", turin)
+    made.reading("gps", {"city": "Turin"})
+    made.disconnect("guide")
+    made.reading("gps", {"city": "Turin"})
+    made.advance(100)
+    made.reconnect("guide")
+    found = [(d.messages, d.hops, d.latency) for d in made.counts.deliveries]
+    assert found == [(3, 2, 8), (3, 2, 108)]  # to its broker, over two links, to the consumer: two each
+    assert len({d.bytes for d in made.counts.deliveries}) == 1 and made.counts.deliveries[0].bytes > 0
+
+
 def test_news_of_an_exit_has_hops_and_no_latency_of_its_own() -> None:
     federation = standing()
     federation.move("cafe", (900, 0), t=9)

@@ -7,7 +7,7 @@ from collections import deque
 import pytest
 
 from workbench.brokering.federation.attributes import Constraint, Notification, Subscription, attribute
-from workbench.brokering.federation.brokers import step
+from workbench.brokering.federation.brokers import linked, step
 from workbench.brokering.federation.messages import (
     Answer,
     Envelope,
@@ -20,6 +20,7 @@ from workbench.brokering.federation.messages import (
     Refused,
     Register,
     Sub,
+    Synced,
     TableUpdate,
     Unsub,
 )
@@ -44,7 +45,18 @@ class Network:
 
     def __call__(self, client: str, broker: str, message: object) -> list[Envelope]:
         """What follows when a client sends a message, in order."""
-        waiting, passed = deque([Envelope(client, broker, message)]), []
+        return self.run([Envelope(client, broker, message)])
+
+    def link(self, one: str, other: str) -> list[Envelope]:
+        """What follows when two brokers are linked, in order."""
+        out: list[Envelope] = []
+        for end, far in ((one, other), (other, one)):
+            self.brokers[end], sent = linked(self.brokers[end], far)
+            out += sent
+        return out + self.run(out)
+
+    def run(self, out: list[Envelope]) -> list[Envelope]:
+        waiting, passed = deque(out), []
         while waiting:
             envelope = waiting.popleft()
             if envelope.destination in self.brokers:
@@ -220,6 +232,30 @@ def test_leaving_cancels_all_subscriptions_everywhere() -> None:
     ]
     assert all(len(broker.table) == 0 for broker in net.brokers.values())
     assert net.brokers["B1"].clients == {}
+
+
+def test_a_mobile_broker_joins_the_overlay_by_an_exchange_of_tables() -> None:
+    net = Network(("B1", "B2"))
+    net.brokers["phone"] = Broker("phone")
+    net("gps", "phone", provider("gps"))
+    net("guide", "phone", Sub((sigma_2,)))
+    net("κ2", "B2", provider("κ2"))
+    net("κ1", "B2", Sub((sigma_1,)))
+    assert net.link("B1", "phone") == [
+        Envelope("B1", "phone", TableUpdate("B1", (sigma_1,), (), sync=True)),
+        Envelope("phone", "B1", TableUpdate("phone", (sigma_2,), (), sync=True)),
+        Envelope("phone", "gps", Sub((sigma_1,))),  # the provider on the device is handed what the network wants
+        Envelope("phone", "B1", Synced()),
+        Envelope("B1", "B2", TableUpdate("B1", (sigma_2,), ())),
+        Envelope("B1", "phone", Synced()),
+        Envelope("B2", "κ2", Sub((sigma_2,))),  # and that in the network what the device wants
+    ]
+    tables = {broker: net.table(broker) for broker in net.brokers}
+    assert tables == {
+        "B1": {("σ1", "B2"), ("σ2", "phone")},
+        "B2": {("σ1", "κ1"), ("σ2", "B1")},
+        "phone": {("σ1", "B1"), ("σ2", "guide")},
+    }
 
 
 def test_credentials_are_asked_for_where_there_are_accounts() -> None:
