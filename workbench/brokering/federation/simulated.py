@@ -32,11 +32,12 @@ What is promised:
    what is told comes late, and promise 2 is what remains of the order.
 4. Routing tables hold nothing for clients that left.
 
-In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
-parties. What a client did before it left the system is not remembered for those who come after it.
+Brokers that join, retire in good order or move to another parent are no failures: none of this is told to anybody. In
+a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third parties.
+What a client did before it left the system is not remembered for those who come after it.
 
 Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
-cycles by chance, with joins, leaves, moves, delays and failures, beside a single broker.
+cycles by chance, with joins, leaves and moves of clients and of brokers, delays and failures, beside a single broker.
 """
 
 from __future__ import annotations
