@@ -26,9 +26,9 @@ from workbench.caches import cache_dir
 
 KERNELS = (
     "compiling", "geometry",
-    "engines/approaching", "engines/direct", "engines/encountered", "engines/encounters", "engines/exchange",
-    "engines/field_kernels", "engines/growing", "engines/intervals", "engines/kernels", "engines/sites",
-    "engines/slices", "engines/streams", "engines/thinning",
+    "engines/approaching", "engines/cells", "engines/crossings", "engines/encountered", "engines/encounters",
+    "engines/exchange", "engines/field_kernels", "engines/growing", "engines/intervals", "engines/kernels",
+    "engines/sites", "engines/slices", "engines/streams", "engines/thinning",
     "brokering/delivery/draws", "brokering/delivery/kernel", "brokering/scopes/kernel", "datasets/preparing",
 )  # fmt: skip
 """the files whose code is compiled"""

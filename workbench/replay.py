@@ -309,7 +309,7 @@ def _directly(scenario: Scenario, fixes: Any, places: Any, until: Any, zone: str
     found = next((made for way in ways if (made := way(scenario, fixes, places, zone, until)) is not None), None)
     if found is None:
         return None
-    timelines = tables.with_types_of(found.data, found.timelines)
+    timelines = found.timelines
     counts = _told(len(timelines), int((found.lines.ended == 0).sum()))
     metrics = {**_about(found.data, found.until), **found.counts, **counts, "plan": _straight(scenario)}
     told = partial(tables.notifications_frame, timelines)

@@ -71,7 +71,7 @@ FAULTS = [
     ),
     Fault(
         "a lost cell of a disc, from files",
-        "direct:_cells", "min(columns - 1, right) + 1", "min(columns - 1, right)", (), "files",
+        "cells:_cells", "min(columns - 1, right) + 1", "min(columns - 1, right)", (), "files",
     ),
     Fault(
         "a tie dropped among moving neighbours",

@@ -18,8 +18,11 @@ import numpy as np
 import pandas as pd
 
 from workbench import tables
-from workbench.engines import direct, intervals, local, relating
-from workbench.engines.direct import Fixes, Inside, Lines, Lookout, Met, Outcome, Places
+from workbench.engines import intervals, local, relating
+from workbench.engines.batches import Fixes, cores, head_of, parquet
+from workbench.engines.cells import Lookout, lookout
+from workbench.engines.crossings import Inside, Met, crossed
+from workbench.engines.direct import Lines, Outcome, Places, counted, reach_of
 from workbench.engines.extents import Positions
 from workbench.engines.intervals import FOREVER, Sets, Visits
 from workbench.engines.lowering import Evaluation, Lanes, Ref, View
@@ -103,7 +106,7 @@ class _Asked(NamedTuple):
         return self._near(node, mine, theirs.region, mine is left)
 
     def _near(self, match: Match, mine: Ref, theirs: str, first: bool, among: Regions | None = None) -> Near | None:
-        reach = direct._reach(match, first)
+        reach = reach_of(match, first)
         (dimension, kind), *more = match.space.dimensions
         if reach is None or more or not isinstance(kind, Position) or not self.placed(mine.region, dimension):
             return None
@@ -238,7 +241,7 @@ def _lookout(stream: Stream, near: Near, metric: str) -> tuple[Lookout | None, n
         wanted = np.flatnonzero(relating.among(near.among, regions, metric))
         if not len(wanted):
             return None, wanted
-    made = direct.lookout(column.take(wanted), near.reach, metric)
+    made = lookout(column.take(wanted), near.reach, metric)
     return None if made is None else (made, wanted)
 
 
@@ -261,7 +264,7 @@ class Prepared(Places):
 
     def replayed(self, source: Fixes, until: int | None, threads: int) -> Outcome:
         asked = [made for made, _ in self.lookouts if made is not None]
-        met = direct.crossed(source, asked, until, threads)
+        met = crossed(source, asked, until, threads)
         end = met.instants.end
         seen = np.flatnonzero(met.first <= end)
         data = self._world(source.names[seen], met.first[seen], end)
@@ -275,7 +278,7 @@ class Prepared(Places):
             near.pi[near.ended :] = FOREVER
             found.append(Crossings(places[wanted[near.place]], mobiles[near.mobile], near.tau, near.pi))
         lines = self._told(data, by_name, found, end)
-        return Outcome(lines, direct.counted(self.data, met.rows, met.instants), self.data, end, met.rows)
+        return Outcome(lines, counted(self.data, met.rows, met.instants), self.data, end, met.rows)
 
     def _world(self, mobiles: np.ndarray, first: np.ndarray, end: int) -> tables.Inputs:
         """The tables with one fix for each mobile, from which it is there."""
@@ -359,9 +362,9 @@ def _accepted(sides: Sides, lanes: Lanes, filters: list[list[tuple[Filter, View]
 def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None) -> Outcome | None:
     """Replay Parquet files over crossings; None where the scenario or the data ask for the general way."""
     sides = {p.rows for p in scenario.populations}
-    source = direct._parquet(fixes) if sides == {"fixes", "places"} and places is not None else None
-    head = None if source is None else direct.head_of(source)
+    source = parquet(fixes) if sides == {"fixes", "places"} and places is not None else None
+    head = None if source is None else head_of(source)
     made = None if head is None else prepared(scenario, head, places, zone)
     if source is None or made is None:
         return None
-    return made.replay(source, None if until is None else made.data.clock.ticks(until), direct.cores())
+    return made.replay(source, None if until is None else made.data.clock.ticks(until), cores())

@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 
 from workbench.compiling import compiled, read_only
 from workbench.engines import encounters, exchange, tasks
-from workbench.engines.direct import Lines, Unusual, coordinates_of
+from workbench.engines.batches import Unusual, coordinates_of
+from workbench.engines.direct import Lines
 from workbench.engines.encounters import AFTER, Shape, Slice
 from workbench.engines.slices import Window
 from workbench.engines.tasks import UNUSUAL, Job

@@ -32,7 +32,8 @@ import pyarrow as pa
 from workbench import tables
 from workbench.compiling import callee, compiled, read_only
 from workbench.engines import local
-from workbench.engines.direct import MOST_MOBILES, Instants, Lines, Outcome, Unusual, _parquet, cores, head_of
+from workbench.engines.batches import MOST_MOBILES, Instants, Unusual, cores, head_of, parquet
+from workbench.engines.direct import Lines, Outcome
 from workbench.engines.growing import taller, wider
 from workbench.engines.kernels import geodesic_within, planar_within
 from workbench.errors import WorkbenchError
@@ -553,7 +554,7 @@ def joined(slices: Sequence[Slice], mobiles: int) -> np.ndarray:
 def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None) -> Outcome | None:
     """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
     shape = shape_of(scenario) if places is None else None
-    source = None if shape is None else _parquet(fixes)
+    source = None if shape is None else parquet(fixes)
     head = None if source is None else head_of(source)
     if shape is None or source is None or head is None:
         return None

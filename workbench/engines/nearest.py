@@ -15,20 +15,9 @@ import numpy as np
 
 from workbench import tables
 from workbench.engines import kernels, relating
-from workbench.engines.direct import (
-    Fixes,
-    Inside,
-    Instants,
-    Lines,
-    Met,
-    Outcome,
-    Places,
-    Unusual,
-    _parquet,
-    cores,
-    counted,
-    head_of,
-)
+from workbench.engines.batches import Fixes, Instants, Unusual, cores, head_of, parquet
+from workbench.engines.crossings import Inside, Met
+from workbench.engines.direct import Lines, Outcome, Places, counted
 from workbench.engines.extents import Positions
 from workbench.engines.sites import Sites, arrivals, sites_of
 from workbench.engines.streams import Stream, streams
@@ -120,7 +109,7 @@ def prepared(scenario: Scenario, head: Any, places: Any, zone: str | None) -> Pr
 
 def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, until: Any = None) -> Outcome | None:
     """Replay Parquet files directly; None where the scenario or the data ask for the general way."""
-    source = None if shape_of(scenario) is None else _parquet(fixes)
+    source = None if shape_of(scenario) is None else parquet(fixes)
     head = None if source is None else head_of(source)
     made = None if head is None else prepared(scenario, head, places, zone)
     if source is None or made is None:
