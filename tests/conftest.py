@@ -24,6 +24,7 @@ settings.register_profile("search", deadline=None, max_examples=1_000, suppress_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use the Spark session run in one worker of xdist (--dist loadgroup), so that a run starts one JVM."""
     for item in items:

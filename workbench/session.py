@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 import tempfile
 import threading
@@ -114,6 +115,8 @@ def _settings(master: str, memory: str | None) -> dict[str, str]:
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            # Over TCP each task of a Python worker ends by waiting 40 ms for an acknowledgement.
+            "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
             "spark.sql.shuffle.partitions": str(max(2, available_cores())),
             "spark.hadoop.fs.defaultFS": "file:///",
             "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"workbench-warehouse-{os.getpid()}"),

@@ -15,10 +15,12 @@ workers and a scratch folder that all of them see (``WORKBENCH_SCRATCH``).
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +72,8 @@ ROWS_A_TASK = 2_500_000
 ROWS_A_BUCKET = 1_250_000
 MOST_READ = 3
 """so many times each row is read rather than laid down where it is needed"""
+_imported = 0
+"""how many modules there were when a worker last set them apart"""
 
 
 @dataclass(frozen=True)
@@ -360,12 +364,22 @@ def _guarded(task: Callable[[int], Said], scratch: str, number: str, _: list[str
     n = int(number)
     try:
         said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
+        _keep_imports()
         (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
     except WorkbenchError as error:
         said = {"error": str(error)}
     except OSError as error:
         said = {"error": f"{scratch!r} cannot be written: {error}"}
     return {"n": n, **said}
+
+
+def _keep_imports() -> None:
+    """Set apart what was imported: Spark's worker looks through all objects after each task, longer than some take."""
+    global _imported
+    if _imported != len(sys.modules):
+        gc.collect()
+        gc.freeze()
+        _imported = len(sys.modules)
 
 
 def _total(said: list[Said], others: Sequence[Mapping[str, int]]) -> dict[str, int]:
