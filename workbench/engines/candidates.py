@@ -156,7 +156,8 @@ def _met(sides: list, metric: str, until: int) -> tuple[np.ndarray, np.ndarray]:
         span = grown[few][high].max() - grown[few][low].min()
         fair = span / max(1.0, math.sqrt(len(sides[few][1])))
         least = (widths[0].mean() + widths[1].mean()) / 2
-        sizes.append(max(min(fair, 4 * least), least, max(w.max() for w in widths) / 64, 1e-12))
+        # Cells are counted in 32 bits, however far apart small things lie.
+        sizes.append(max(min(fair, 4 * least), least, max(w.max() for w in widths) / 64, span / 2**30, 1e-12))
     top = [int((grown[few][1].max() - x0) / sizes[0]), int((grown[few][3].max() - y0) / sizes[1])]
     slices = _slices(sides, until)
     cells = []
