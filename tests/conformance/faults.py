@@ -61,6 +61,11 @@ FAULTS = [
         "candidates:boxes", "grow = s.radius + reach", "grow = s.radius", ("within",),
     ),
     Fault(
+        "who has nothing but the end of an interval in common overlooked",
+        "alike:Common.ranges", 'np.searchsorted(b.low, a.high, "right")', 'np.searchsorted(b.low, a.high, "left")',
+        ("overlap", "containment", "comparison", "fuzzy"),
+    ),
+    Fault(
         "a lost neighbour cell between mobiles",
         "approaching:_approach", "min(cx + 1, columns - 1)", "min(cx, columns - 1)", (), "walks",
     ),

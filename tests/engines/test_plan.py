@@ -7,7 +7,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from workbench.model import Scenario, Space, column, other, own, publications, region, subscriptions
+from workbench.model import (
+    Scenario,
+    Space,
+    any_region,
+    column,
+    location,
+    other,
+    own,
+    publications,
+    region,
+    subscriptions,
+)
 from workbench.replay import replay
 
 FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 2, 1], "x": [0.0, 9.0, 90.0], "y": [0.0] * 3})
@@ -45,10 +56,53 @@ def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs() -> None:
     )
     with pytest.warns(UserWarning, match="all 6 pairs"):
         said = replay(made, FIXES, PLACES)
-    assert said.plan == "stations × cars: 6 of 6 pairs by all pairs"
+    assert said.plan == "stations × cars: 6 of 6 pairs by all pairs\n  then price(offer') < price(limit)"
 
 
 def test_one_publication_for_all_needs_no_index(recwarn: pytest.WarningsRecorder) -> None:
     said = replay("traffic", FIXES)
-    assert said.plan == "jam × cars: 2 of 2 pairs by all pairs"
+    assert said.plan.splitlines()[0] == "jam × cars: 2 of 2 pairs by all pairs"
     assert not [w for w in recwarn if issubclass(w.category, UserWarning)]
+
+
+def test_a_plan_says_what_else_is_asked_and_what_over_time() -> None:
+    said = replay("coffee", FIXES, PLACES.assign(category="coffee"), parameters={"radius_m": 20})
+    first, *more = said.plan.splitlines()
+    assert first == "shops × shoppers: 2 of 6 pairs by here m_20 site'"
+    inside = "here m_e any shops.offer(shop_type={'coffee'})"
+    assert "  then wish' m_o offer" in more
+    assert f"  over time now - τ({inside}) > 5 h" in more
+    assert more[-1] == f"shops × shoppers: 2 of 6 pairs by {inside}"
+
+
+def test_third_parties_that_no_index_serves_are_warned_of_too() -> None:
+    fuel = Space("fuel", price=float)
+    by = "tests.conformance.relations_of_ours:price_gap"
+    cheap = own.limit.related(any_region("stations.offer"), by=by, at_most=5.0, space=fuel)
+    made = Scenario(
+        [fuel, location],
+        [
+            publications(
+                "stations",
+                rows="places",
+                regions={
+                    "offer": region(fuel, price=column.x),
+                    "site": region(location, position=column.position),
+                },
+            )
+        ],
+        [
+            subscriptions(
+                "cars",
+                rows="fixes",
+                regions={"limit": region(fuel, price=column.x), "here": region(location, position=column.position)},
+                filter=own.here.within(20, other.site, space=location) & cheap,
+            )
+        ],
+    )
+    with pytest.warns(UserWarning, match="all 6 pairs"):
+        said = replay(made, FIXES, PLACES)
+    first, *_, last = said.plan.splitlines()
+    assert first == "stations × cars: 2 of 6 pairs by here m_20 site'"
+    assert last == f"stations × cars: 6 of 6 pairs by all pairs, for {cheap}"
+    assert said.timelines.equals(replay(made, FIXES, PLACES, "reference").timelines)

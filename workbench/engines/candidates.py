@@ -24,6 +24,7 @@ from workbench.model.spaces import Position, Space
 VERSIONS_AT_ONCE = 2_000_000
 MOVING_AT_ONCE = 16_000_000
 """of which few meet, while the other side is looked at anew each time"""
+PAIRS_AT_ONCE = 8_000_000
 MOVING = 4
 """A side with more versions a client than this moves."""
 
@@ -199,10 +200,11 @@ def _sliced(
     return low.astype(np.int32), high.astype(np.int32)
 
 
-def everybody(first: int, second: int) -> np.ndarray:
-    """All pairs.
+def everybody(first: int, second: int, at_once: int = PAIRS_AT_ONCE) -> Iterator[np.ndarray]:
+    """All pairs, so many at a time.
 
-    >>> everybody(2, 2).tolist()
-    [0, 1, 2, 3]
+    >>> [part.tolist() for part in everybody(3, 2, at_once=4)]
+    [[0, 1, 2, 3], [4, 5]]
     """
-    return np.arange(first * second, dtype=np.int64)
+    for begin in range(0, first * second, at_once):
+        yield np.arange(begin, min(begin + at_once, first * second), dtype=np.int64)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from workbench.engines import candidates, extents, intervals, kernels, relating, sites
+from workbench.engines import alike, candidates, extents, intervals, kernels, relating, sites
 from workbench.engines.driving import Driver, covers, enough, widest
 from workbench.engines.extents import Positions
 from workbench.engines.intervals import Sets, Visits
@@ -31,6 +31,7 @@ from workbench.engines.lowering import (
     Lanes,
     Ref,
     View,
+    is_plain,
     lanes_of_meetings,
     lanes_of_pairs,
     lanes_of_side,
@@ -39,7 +40,7 @@ from workbench.engines.lowering import (
 from workbench.engines.streams import Stream, streams
 from workbench.geometry import WGS84
 from workbench.model.clock import Clock
-from workbench.model.filters import And, Everything, Filter, Held, Match, Or
+from workbench.model.filters import And, Comparison, Dimension, Everything, Filter, Held, Match, Or
 from workbench.model.filters import Regions as Named
 from workbench.model.pubsub import PUBLICATION, SUBSCRIPTION, Population
 from workbench.model.relations import Nearest
@@ -67,21 +68,36 @@ class Step:
     driver: str
     candidates: int
     pairs: int
+    then: tuple[str, ...] = ()
+    """what their versions are asked besides"""
+    over_time: tuple[str, ...] = ()
+    """what is evaluated over the histories of these answers"""
 
     def __str__(self) -> str:
-        return (
-            f"{self.publications} × {self.subscriptions}: {self.candidates:,} of {self.pairs:,} pairs by {self.driver}"
-        )
+        lines = [
+            f"{self.publications} × {self.subscriptions}: {self.candidates:,} of {self.pairs:,} pairs by {self.driver}",
+            *(f"  then {part}" for part in self.then),
+            *(f"  over time {part}" for part in self.over_time),
+        ]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What was done: for each two populations what found their candidate pairs."""
+    """What was done: for each two populations what found their candidate pairs, and what these are asked."""
 
     steps: tuple[Step, ...]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
+
+
+def residual(filters: Iterable[Filter], drivers: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parts of filters that did not find the candidates: those about the present, and those over time."""
+    parts = [part for one in filters for part in (one.parts if isinstance(one, And) else (one,))]
+    left = {repr(part): is_plain(part) for part in parts if repr(part) not in drivers}
+    left = {said: plain for said, plain in left.items() if said != repr(Everything())}
+    return tuple(said for said in left if left[said]), tuple(said for said in left if not left[said])
 
 
 # -- atoms of two populations ----------------------------------------------------------------------------------
@@ -95,6 +111,8 @@ class Local:
     until: int
     by_name: dict[str, Stream]
     known: dict[Any, Any] = field(default_factory=dict)
+    looked_at: dict[str, Step] = field(default_factory=dict)
+    """how third parties were found, by the match that asks for them"""
 
     def stream(self, name: str) -> Stream:
         return self.by_name[name]
@@ -125,11 +143,22 @@ class Local:
         asked = self.placed(match, left, right)
         return None if asked is None else candidates.near(*asked)
 
+    def alike(self, match: Match, left: tuple[str, str], right: tuple[str, str]) -> np.ndarray | None:
+        """The same by what the regions leave of other dimensions than a position."""
+        one, two = self.stream(left[0]), self.stream(right[0])
+        return alike.near(match.relation, match.space, one, one.regions[left[1]], two, two.regions[right[1]])
+
     def different(self, keys: np.ndarray, first: Stream, second: Stream) -> np.ndarray:
         """Pairs without those of one and the same client."""
         if first.population.table != second.population.table:
             return keys
         return keys[keys // second.clients != keys % second.clients]
+
+    def some_at_a_time(self, keys: np.ndarray | None, first: Stream, second: Stream) -> Iterator[np.ndarray]:
+        """Pairs of different clients, or all of them, so many that their segments stay bounded."""
+        parts = candidates.everybody(first.clients, second.clients) if keys is None else [keys]
+        for part in parts:
+            yield from chunks(self.different(part, first, second), first, second)
 
     def thirds(self, match: Match, known: tuple[str, str]) -> Visits:
         """For each client of a population, the matches of its region with those of third parties."""
@@ -141,13 +170,18 @@ class Local:
         other = (third.among.population, third.among.region)
         left, right = (other, known) if match.left is third else (known, other)
         one, two = self.stream(left[0]), self.stream(right[0])
-        keys = self.near(match, left, right)
+        keys, whole, driver = self.near(match, left, right), one.clients * two.clients, repr(match)
         if keys is None:
-            keys = candidates.everybody(one.clients, two.clients)
-        keys = self.different(keys, one, two)
+            keys = self.alike(match, left, right)
+        if keys is None:
+            driver = f"all pairs, for {match}"
+            if min(one.clients, two.clients) > 1:
+                _warn(f"what {known[0]!r} ask of third parties, {match}, has", whole)
+        names = (other[0], known[0])
+        self.looked_at[repr(match)] = Step(*names, driver, whole if keys is None else len(keys), whole)
         narrowed = relating.among(third.among, self.stream(other[0]).regions[other[1]], self.data.metric)
         found = []
-        for part in chunks(keys, one, two):
+        for part in self.some_at_a_time(keys, one, two):
             clients = {"left": part // two.clients, "right": part % two.clients}
             lanes = lanes_of_pairs({"left": one, "right": two}, clients)
             i, j = lanes.versions["left"], lanes.versions["right"]
@@ -335,20 +369,23 @@ class Sides:
 
     # -- candidate pairs: keys are publication * number of subscriptions + subscription ----------------------
 
-    def candidates(self, node: Filter, view: View) -> tuple[np.ndarray, str] | None:
-        """The pairs for which a filter can hold under a binding, and what found them; None where nothing does."""
+    def candidates(self, node: Filter, view: View, values: bool) -> tuple[np.ndarray, str] | None:
+        """The pairs for which a filter can hold under a binding, and what found them; None where nothing does.
+
+        By positions; with ``values`` also by what else they have in common, which mostly leaves far more of them.
+        """
         match node:
             case And():
-                found = [made for part in node.parts if (made := self.candidates(part, view)) is not None]
+                found = [made for part in node.parts if (made := self.candidates(part, view, values)) is not None]
                 return min(found, key=lambda f: len(f[0])) if found else None
             case Or():
-                parts = [self.candidates(part, view) for part in node.parts]
+                parts = [self.candidates(part, view, values) for part in node.parts]
                 if any(part is None for part in parts):
                     return None
                 keys = np.unique(np.concatenate([part[0] for part in parts if part is not None]))
                 return keys, " or ".join(part[1] for part in parts if part is not None)
             case Held():
-                return self.candidates(node.part, view)
+                return self.candidates(node.part, view, values)
             case Match() if node.third is None:
                 left, right = view.ref(node.left), view.ref(node.right)
                 if left.role == right.role:
@@ -356,8 +393,25 @@ class Sides:
                 if isinstance(node.relation, Nearest):
                     return self._turned(self.neighbours(node, left, right)[0], left), repr(node)
                 near = self.local.near(node, self.of(left), self.of(right))
+                if near is None and values:
+                    near = self.local.alike(node, self.of(left), self.of(right))
                 return None if near is None else (self._turned(near, left), repr(node))
+            case Comparison(op="==" | "in" | "meets", right=Dimension()) if values:
+                return self._equal(node, view)
         return None
+
+    def _equal(self, node: Comparison, view: View) -> tuple[np.ndarray, str] | None:
+        """The pairs that have a value in common, where a comparison asks for one."""
+        assert isinstance(node.right, Dimension)
+        left, right = (view.ref(side.region) for side in (node.left, node.right))
+        if left.role == right.role:
+            return None
+        sides: list[Any] = []
+        for ref, side in ((left, node.left), (right, node.right)):
+            stream = self.streams[ref.role]
+            sides += [stream, stream.regions[ref.region].column(side.dimension), np.ones(len(stream.start), bool)]
+        keys = alike.fewest([alike.common(*sides)])
+        return None if keys is None else (self._turned(keys, left), repr(node))
 
     def indexed(self, driver: Driver) -> bool:
         """Whether an index can tell the meetings of a match one by one."""
@@ -407,10 +461,10 @@ def chunks(keys: np.ndarray, first: Stream, second: Stream) -> Iterator[np.ndarr
 # -- from filters to timelines -------------------------------------------------------------------------------
 
 
-def _driver(sides: Sides, filters: Filters) -> tuple[np.ndarray, str] | None:
+def _driver(sides: Sides, filters: Filters, values: bool) -> tuple[np.ndarray, str] | None:
     found = []
     for filter_, views in filters.values():
-        parts = [sides.candidates(filter_, view) for view in views]
+        parts = [sides.candidates(filter_, view, values) for view in views]
         if parts and all(part is not None for part in parts):
             keys = np.unique(np.concatenate([part[0] for part in parts if part is not None]))
             found.append((keys, ", ".join(dict.fromkeys(part[1] for part in parts if part is not None))))
@@ -444,13 +498,14 @@ def _pairs(local: Local, publications: Population, subscriptions: Population) ->
             found.append(accepted(sides, lanes, filters))
     else:
         keys, driver = _candidates(sides, filters, whole)
-        count = len(keys)
-        for part in chunks(keys, first, second):
+        for part in local.some_at_a_time(keys, first, second):
+            count += len(part)
             clients = {PUBLICATION: part // second.clients, SUBSCRIPTION: part % second.clients}
             found.append(accepted(sides, lanes_of_pairs(sides.streams, clients), filters))
     if publications.transient:
         found = [_events(first, *lines) for lines in found]
-    return found, Step(publications.name, subscriptions.name, driver, count, whole)
+    rest = residual((filter_ for filter_, _ in filters.values()), [*driver.split(", "), *driver.split(" or "), driver])
+    return found, Step(publications.name, subscriptions.name, driver, count, whole, *rest)
 
 
 def drivers_of(sides: Sides, filters: Filters) -> list[Driver]:
@@ -463,20 +518,20 @@ def drivers_of(sides: Sides, filters: Filters) -> list[Driver]:
     return []
 
 
-def _candidates(sides: Sides, filters: Filters, whole: int) -> tuple[np.ndarray, str]:
-    """Candidate pairs, to be looked at over their whole common lifetime, and what found them."""
-    first, second = sides.streams[PUBLICATION], sides.streams[SUBSCRIPTION]
-    driven = _driver(sides, filters)
-    if driven is None:
-        if min(first.clients, second.clients) > 1:  # of one and many, no index would spare any
-            warnings.warn(
-                f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have no part that an "
-                f"index could serve: all {whole:,} pairs are looked at",
-                UserWarning,
-                stacklevel=7,
-            )
-        driven = candidates.everybody(first.clients, second.clients), "all pairs"
-    return sides.local.different(driven[0], first, second), driven[1]
+def _candidates(sides: Sides, filters: Filters, whole: int) -> tuple[np.ndarray | None, str]:
+    """Candidate pairs, to be looked at over their whole common lifetime, and what found them; None for all pairs."""
+    for values in (False, True):
+        driven = _driver(sides, filters, values)
+        if driven is not None:
+            return driven
+    if min(stream.clients for stream in sides.streams.values()) > 1:  # of one and many, no index would spare any
+        _warn(f"the filters of {sides.names[PUBLICATION]!r} and {sides.names[SUBSCRIPTION]!r} have", whole)
+    return None, "all pairs"
+
+
+def _warn(who: str, pairs: int) -> None:
+    said = f"{who} no part that an index could serve: all {pairs:,} pairs are looked at"
+    warnings.warn(said, UserWarning, stacklevel=7)
 
 
 def accepted(sides: Sides, lanes: Lanes, filters: Filters) -> Lines:
@@ -641,4 +696,4 @@ def _replayed(
             lines, step = _pairs(local, publications, subscriptions)
             steps.append(step)
             found += [(publications, subscriptions, line) for line in lines]
-    return lines_of(local, found), Plan(tuple(steps))
+    return lines_of(local, found), Plan((*steps, *local.looked_at.values()))

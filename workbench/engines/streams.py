@@ -259,6 +259,7 @@ class Cells:
     def __init__(self, own: Steps, row: np.ndarray, profile: Steps | None, profile_row: np.ndarray) -> None:
         self.sources = [(own, row)] + ([(profile, profile_row)] if profile is not None else [])
         self.length = len(row)
+        self._read: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def whose(self, version: int) -> str:
         """Who a version is of, and since when, for errors."""
@@ -271,6 +272,11 @@ class Cells:
 
     def values(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The values of a column and where there is one; numbers as floats, anything else as objects."""
+        if name not in self._read:
+            self._read[name] = self._values(name)
+        return self._read[name]
+
+    def _values(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         found = [self._of(steps, row, name) for steps, row in self.sources if name in steps.rows.frame.columns]
         if not found:
             return np.full(self.length, np.nan), np.zeros(self.length, bool)
@@ -293,6 +299,7 @@ class Cells:
             given = np.full(1, np.nan, given.dtype)
         return given[latest], latest >= 0
 
+    @cached_property
     def positions(self) -> extents.Positions:
         """The positions of the clients."""
         parts = []
@@ -359,7 +366,7 @@ def _filled_at_once(blank: Blank, kind: Any, cells: Cells) -> extents.Column | N
     """A column for the forms that grow with the data: a position, a disc around it, a number; None for others."""
     match blank:
         case Column(name="position", default=default) if isinstance(kind, Position) and default is MISSING:
-            return cells.positions()
+            return cells.positions
         case Made(constructor=make, arguments=(Column(name="position") as at, radius), options=()) if (
             make in (shapes.disc, shapes.around, shapes.reach)
             and isinstance(kind, Position)
@@ -393,7 +400,7 @@ def _discs(cells: Cells, radius: Any, areas_too: bool) -> extents.Positions | No
     radii, known = amounts
     if not np.all(np.isfinite(radii[known]) & (radii[known] >= 0)):
         return None  # the model says what is wrong
-    base = cells.positions()
+    base = cells.positions
     s = base.shapes
     present = base.present & known
     grown = np.where(present & (areas_too | (s.kind != kernels.AREA)), s.radius + radii, s.radius)
@@ -449,7 +456,7 @@ def _filled(blank: Blank, template: Region, dimension: str, cells: Cells) -> ext
 
 def _coded(name: str, cells: Cells) -> tuple[np.ndarray, Any]:
     if name == "position":
-        column = cells.positions()
+        column = cells.positions
         return np.where(column.present, np.arange(cells.length), -1), range(cells.length)
     values, known = cells.values(name)
     try:
@@ -461,7 +468,7 @@ def _coded(name: str, cells: Cells) -> tuple[np.ndarray, Any]:
 
 def _cell(name: str, cells: Cells, version: int) -> Any:
     if name == "position":
-        column = cells.positions()
+        column = cells.positions
         return column.extent(version) if column.present[version] else None
     values, known = cells.values(name)
     value = values[version] if known[version] else None

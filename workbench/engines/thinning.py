@@ -221,6 +221,7 @@ class Fixes(Cells):
     def values(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         return self.columns[name], np.ones(self.length, bool)
 
+    @cached_property
     def positions(self) -> Positions:
         x, y = (self.columns[name] for name in self.axes)
         nothing = np.zeros(self.length)
