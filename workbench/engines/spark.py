@@ -23,6 +23,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -832,6 +833,13 @@ def rows_of(fixes: Shards | Raw | DataFrame | None, mobiles: Sequence[Any] | Non
 def _scratch() -> Path:
     """A folder for what the tasks write, gone with this process."""
     base = os.environ.get("WORKBENCH_SCRATCH")
+    master = spark_session().conf.get("spark.master") or ""
+    if base is None and not master.startswith("local"):
+        warnings.warn(
+            f"Spark runs on {master!r}, whose workers have to see {tempfile.gettempdir()!r}; set WORKBENCH_SCRATCH "
+            "to a folder on storage that all of them share (docs/cluster.md)",
+            stacklevel=4,
+        )
     made = Path(tempfile.mkdtemp(prefix="workbench-replay-", dir=base))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
