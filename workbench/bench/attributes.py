@@ -77,7 +77,7 @@ def _sql(fixes: Path, places: pd.DataFrame, people: pd.DataFrame, load: Workload
     return connection.sql(query).df()  # type: ignore[no-any-return]
 
 
-def contenders(load: Workload, folder: Path, count: int) -> Iterator[Contender]:
+def contenders(load: Workload, folder: Path, count: int, spark: bool = True) -> Iterator[Contender]:
     """Who is compared, the peer first."""
     fixes, sites = load.write(folder)
     rng = np.random.default_rng(load.seed + 2)
@@ -88,3 +88,5 @@ def contenders(load: Workload, folder: Path, count: int) -> Iterator[Contender]:
     made = scenario(load, count, people)
     yield Contender("DuckDB, hand-written SQL, 2 threads", lambda: _sql(fixes, places, people, load, count))
     yield Contender("workbench, local", lambda: replay(made, fixes, places, "local").timelines)
+    if spark:
+        yield Contender("workbench, Spark over raw data", lambda: replay(made, fixes, places, "spark"))

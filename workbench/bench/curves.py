@@ -64,7 +64,7 @@ def load_of(name: str, value: int, asked: Options) -> Workload:
 
 def _contenders(name: str, value: int, load: Workload, asked: Options) -> Iterator[Contender]:
     if name == "attributes":
-        yield from attributes.contenders(load, asked.folder, value)
+        yield from attributes.contenders(load, asked.folder, value, asked.spark)
         return
     fixes, places = load.write(asked.folder)
     parameters = {"radius_m": load.radius_m}
