@@ -243,6 +243,8 @@ def _population(
 SPATIAL = ("containment", "enclosure", "overlap", "within", "nearest", "user_defined", "fuzzy")
 TIME = ("tau", "pi", "at", "several_times")
 VISITS = ("visits_mean", "visits_sum", "visits_min", "visits_max", "visits_count")
+FORMS = ("k_nearest", "fuzzy_ours", "visits_last", "visits_window")
+"""nodes that are among the others by another name, but are evaluated in ways of their own"""
 NODES = (
     *SPATIAL,
     "any_region",
@@ -257,6 +259,7 @@ NODES = (
     *VISITS,
     "held",
     "latch",
+    *FORMS,
 )
 """What a case can be asked to contain; `contains` tells where it does."""
 
@@ -297,10 +300,15 @@ def match(draw: Draw, names: Names, relation: str | None = None, third: bool | N
     """A match of two regions, one of them of a third party where asked for."""
     relation = relation or draw((*SPATIAL, "within", "within", "overlap"))
     if third is None:
-        third = relation != "nearest" and draw(range(5)) == 0
+        third = relation not in ("nearest", "k_nearest") and draw(range(5)) == 0
     elif third and relation == "nearest":
         relation = "within"  # nearest names the others with among=
-    spatial = _often(draw, True, False) if relation != "user_defined" else names.thin and draw((False, True))
+    if relation == "fuzzy_ours":
+        spatial = False
+    elif relation == "user_defined":
+        spatial = names.thin and draw((False, True))
+    else:
+        spatial = _often(draw, True, False)
     sides = _often(draw, ("own", "other"), ("other", "own"), ("own", "own"))
     left, right = (_term(draw, names, spatial, side) for side in sides)
     if third:
@@ -319,18 +327,18 @@ def match(draw: Draw, names: Names, relation: str | None = None, third: bool | N
             return left.overlaps(right, space=location if spatial else draw([goods, shop, amount]))
         case "within":
             return left.within(distance, right, space=location if spatial else amount)
-        case "nearest":
+        case "nearest" | "k_nearest":
             among: dict[str, Any] = {}
             if draw((False, True)):
                 whom, where = _third(draw, names, spatial)
                 among = {"among": whom, **where}
-            k = draw([1, 1, 2])
+            k = draw([1, 1, 2]) if relation == "nearest" else draw([2, 3])
             return left.nearest(right, space=location if spatial else amount, k=k, **among)
         case "user_defined":
             by = f"{OURS}:{'manhattan' if spatial else 'price_gap'}"
             return left.related(right, by=by, at_most=1, space=location if spatial else amount)
-        case "fuzzy":
-            by = None if spatial or draw((False, True)) else f"{OURS}:cheapness"
+        case "fuzzy" | "fuzzy_ours":
+            by = None if spatial or (relation == "fuzzy" and draw((False, True))) else f"{OURS}:cheapness"
             degree = draw([0.1, 0.5, 1.0])
             return left.mostly_in(right, degree=degree, by=by, space=location if spatial else amount)
     raise AssertionError(relation)
@@ -371,7 +379,7 @@ def node(draw: Draw, names: Names, kind: str, depth: int) -> Filter:
     """A filter whose top node is of the kind asked for."""
     compare = draw(_COMPARE)
     bound = ticks(draw(range(4)))
-    if kind in SPATIAL:
+    if kind in (*SPATIAL, "k_nearest", "fuzzy_ours"):
         return match(draw, names, kind)
     match_: Match
     match kind:
@@ -413,6 +421,10 @@ def node(draw: Draw, names: Names, kind: str, depth: int) -> Filter:
     if draw(range(4)):
         compare, bound = draw(_COMPARE[2:]), ticks(draw(range(2)))
     limits = draw([{}, {"last": 1}, {"last": 2}, {"window": ticks(2)}, {"last": 2, "window": ticks(4)}])
+    if kind in FORMS:
+        name, choices = ("last", [1, 2]) if kind == "visits_last" else ("window", [ticks(2), ticks(4)])
+        limits = {name: draw(choices)}
+        kind = draw(VISITS)
     often = draw((None, "within", "overlap"))
     asked = visits(match(draw, names, often, third=_often(draw, True, False)), **limits)
     if kind == "visits_count":
@@ -432,7 +444,7 @@ def _filter(draw: Draw, names: Names, kind: str | None) -> Filter | None:
     if kind is None:
         return some(draw, names, 1) if draw(range(5)) == 0 else None
     asked = node(draw, names, kind, 2)
-    if kind in (*VISITS, "several_times", "pi") and draw((False, True)):
+    if kind in (*VISITS, "visits_last", "visits_window", "several_times", "pi") and draw((False, True)):
         # What only ever grows speaks where something else comes and goes.
         return asked & match(draw, names, "within", third=False)
     match draw(range(4)):
@@ -555,6 +567,13 @@ def contains(filter: Filter, kind: str) -> bool:
                 return sum(isinstance(i, Tau | Pi) for i in instants(n)) > 1 or (
                     any(isinstance(i, Tau | Pi) for i in instants(n)) and any(isinstance(i, At) for i in instants(n))
                 )
+            case "k_nearest":
+                return isinstance(n, Match) and isinstance(n.relation, relations.Nearest) and n.relation.k > 1
+            case "fuzzy_ours":
+                return isinstance(n, Match) and isinstance(n.relation, relations.Fuzzy) and bool(n.relation.function)
+            case "visits_last" | "visits_window":
+                limit = "last" if kind == "visits_last" else "window"
+                return isinstance(n, VisitComparison) and getattr(n.aggregate.visits, limit) is not None
             case _ if kind in VISITS:
                 return isinstance(n, VisitComparison) and n.aggregate.function == kind.removeprefix("visits_")
             case _ if kind in SPATIAL:
