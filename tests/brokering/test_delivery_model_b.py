@@ -193,6 +193,14 @@ def test_a_check_recovers_the_net_state_and_not_the_history() -> None:
     assert told.clients[["observed", "stale_us"]].values.tolist() == [[5, 8 * SECOND_US]]
 
 
+@pytest.mark.parametrize("deliver", [delivered, simulated])
+def test_a_row_that_stands_twice_is_known_as_if_it_stood_once(deliver: Any) -> None:
+    stream = notified((1, "match", "p"), (3, "match", "q"), (3, "match", "q"), (4, "match", "p"))
+    told = deliver(stream, outages((0, 6)), Constant(t0_s=10), since=0, until=20)
+    assert told.deliveries["how"].tolist() == ["missed", "by_state", "by_state", "by_state"]
+    assert told.clients["messages"].tolist() == [3]
+
+
 @pytest.mark.parametrize(("size", "by_log"), [(0, 0), (2, 2), (5, 5), (9, 5)])
 def test_history_comes_back_only_from_a_log_of_the_stated_size(size: int, by_log: int) -> None:
     stream = notified((1, "match", "p"), (2, "unmatch", "p"), (3, "match", "q"), (4, "match", "p"), (5, "unmatch", "p"))
@@ -347,7 +355,12 @@ def streams(draw: st.DrawFn) -> pd.DataFrame:
         "publication": random.choice(list("pqr"), size),
         "subscription": random.integers(1, 6, size),
     }
-    table = pd.DataFrame(rows).drop_duplicates().sort_values("t", ignore_index=True)
+    table = pd.DataFrame(rows).sort_values("t", ignore_index=True)
+    if draw(st.booleans()):
+        # No broker sends this, but a table can say it: a row twice, a match after a match.
+        table["kind"] = random.choice(TOLD, size)
+        return table.sample(frac=1, random_state=random, ignore_index=True)
+    table = table.drop_duplicates(ignore_index=True)
     turn = table.groupby(["publication", "subscription"]).cumcount() % 2
     table["kind"] = np.where(turn == 0, "match", "unmatch")
     return table.sample(frac=1, random_state=random, ignore_index=True)
@@ -450,6 +463,11 @@ def test_string_names_and_utc_timestamps_are_delivered_too() -> None:
         ({"kind": "enter"}, {}, "kind 'enter'"),
         ({"t": pd.Timestamp("2024-01-01")}, {}, "time zone"),
         ({"subscription": 1.5}, {}, "integers or all strings"),
+        ({"subscription": ["a", None]}, {}, "no 'subscription' in 1 row"),
+        ({"subscription": [7, np.nan]}, {}, "no 'subscription' in 1 row"),
+        ({"publication": None}, {}, "no 'publication' in 2 rows"),
+        ({"kind": ["match", None]}, {}, "no 'kind' in 1 row"),
+        ({"t": pd.array([10, None], dtype="Int64")}, {}, "no 't' in 1 row"),
         ({}, {"until": 100}, "outside"),
         ({}, {"since": 9, "until": 8}, "before since"),
     ],
@@ -460,6 +478,13 @@ def test_a_table_that_cannot_be_delivered_is_refused(
     stream = notified((10, "match", "p"), (2000, "match", "p")).assign(**change)
     with pytest.raises(DataError, match=said):
         delivered(stream, Independent(), Constant(), **lifetime)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5])
+def test_a_seed_that_is_no_key_is_refused(seed: Any) -> None:
+    for deliver in (delivered, simulated):
+        with pytest.raises(DataError, match=r"seed is .*; expected an integer from 0 to 2\*\*64 - 1"):
+            deliver(notified((10, "match", "p")), Independent(), Constant(), seed=seed)
 
 
 def test_outages_that_name_clients_otherwise_than_the_notifications_are_refused() -> None:
@@ -486,6 +511,7 @@ def test_values_that_mean_nothing_are_refused() -> None:
         lambda: SquareRoot(worth_s=0),
         lambda: Rules(log=-1),
         lambda: Outages(table=pd.DataFrame({"client": [1]})),
+        lambda: Outages(table=pd.DataFrame({"subscription": [1, None], "start": 0, "end": 1})),
     ):
         with pytest.raises(WorkbenchError):
             make()

@@ -87,6 +87,17 @@ def test_outages_that_name_clients_otherwise_are_refused(spark: Any) -> None:
         delivered(told, Outages(table=OUT), Adaptive(), since=0, until=700)
 
 
+def test_a_row_that_stands_twice_and_rows_without_a_name(spark: Any) -> None:
+    told = pd.concat([stream(clients=9, size=300)] * 2, ignore_index=True)
+    here = delivered(told, GilbertElliott(0.2, breaks=0.1), Adaptive(), since=0, until=700)
+    there = delivered(spark.createDataFrame(told), GilbertElliott(0.2, breaks=0.1), Adaptive(), since=0, until=700)
+    pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
+    nobody = told.astype({"subscription": object})
+    nobody.loc[3, "subscription"] = None
+    with pytest.raises(Exception, match="notifications have no 'subscription'"):
+        delivered(spark.createDataFrame(nobody), GilbertElliott(), Adaptive(), since=0, until=700).clients.count()
+
+
 def test_a_client_cut_by_a_batch_is_delivered_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 

@@ -99,6 +99,8 @@ class Outages(Channel):
         missing = {"subscription", "start", "end"} - set(self.table.columns)
         if missing:
             raise DataError(f"outages lack {', '.join(sorted(missing))}; they have {', '.join(self.table.columns)}")
+        if self.table[["subscription", "start", "end"]].isna().to_numpy().any():
+            raise DataError("outages have empty cells; expected a subscription, a start and an end in each row")
 
     @property
     def outages(self) -> pd.DataFrame:

@@ -158,6 +158,7 @@ def run(  # type: ignore[no-untyped-def]
         size *= 2
     keys, stamps = np.empty(size, np.int64), np.full(size, -1, np.int64)
     view, actual = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    told = np.zeros(size, np.int64)
     slots = np.empty(longest, np.int64)
     memory = np.empty(first_memory.size)
 
@@ -212,8 +213,10 @@ def run(  # type: ignore[no-untyped-def]
                     # The latest notification of a pair comes first here: what differs now is its news.
                     if number[m] > sent - log:
                         how[m], delay[m] = BY_LOG, due - t[m]
-                    elif view[slot] != actual[slot]:
+                    elif view[slot] != actual[slot] or told[slot] == number[m]:
+                        # The second case is a row that stands twice in one message.
                         how[m], delay[m] = BY_STATE, due - t[m]
+                        told[slot] = number[m]
                     else:
                         how[m] = MISSED
                     view[slot] = actual[slot]
@@ -267,6 +270,7 @@ def run(  # type: ignore[no-untyped-def]
                 slot = _slot(publication[j], keys, stamps, c, mask)
                 if stamps[slot] != c:
                     stamps[slot], keys[slot], view[slot], actual[slot] = c, publication[j], False, False
+                    told[slot] = 0
                 slots[j - first] = slot
                 wrong -= view[slot] != actual[slot]
                 actual[slot] = kind[j] == MATCH

@@ -26,7 +26,7 @@ from workbench.brokering.delivery.channels import Channel
 from workbench.brokering.delivery.delivered import Delivered, Setting, lifetime, tables
 from workbench.brokering.delivery.draws import CHECK, INTERVAL, PASSIVE, uniforms
 from workbench.brokering.delivery.kernel import BROKEN, COUNTS, MATCH, OUTAGE, REMOVED, SECOND_US, UP
-from workbench.brokering.delivery.rows import Rows, check_columns, sorted_rows
+from workbench.brokering.delivery.rows import Rows, check_notifications, sorted_rows
 from workbench.brokering.delivery.rules import Rules
 from workbench.brokering.delivery.strategies import Strategy
 
@@ -308,7 +308,7 @@ def simulated(
     >>> simulated(told, Independent(), Constant(), since=0, until=100).clients[["by_message", "checks"]].values.tolist()
     [[2, 3]]
     """
-    check_columns(list(notifications.columns))
+    check_notifications(notifications)
     setting = Setting(channel, strategy, rules or Rules(), seed, *lifetime(notifications["t"], since, until, tick_us))
     rows = sorted_rows(notifications, channel.outages, setting.since, setting.until, tick_us)
     env = simpy.Environment(initial_time=setting.since)
