@@ -50,7 +50,7 @@ def ordered(table: Any, by: list[str]) -> pd.DataFrame:
 
 CASES: list[tuple[Channel, Strategy, Rules]] = [
     (GilbertElliott(0.05, bad_s=30, good_s=90, breaks=0.3, broker_side=0.5), Adaptive(), Rules(log=2)),
-    (Outages(0.1, table=OUT), RandomSelection(), Rules(estimator="connection", spread_s=20)),
+    (Outages(0.1, table=OUT, breaks=0.5, noticed=0.5), RandomSelection(), Rules(estimator="connection", spread_s=20)),
     (Outages(0.2, table=OUT, breaks=1.0), SquareRoot(), Rules(shed=(0.0, 0.3) * 400)),
     (GilbertElliott(0.2), Receding(), Rules(window_s=7)),
 ]
