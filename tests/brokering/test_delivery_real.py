@@ -7,44 +7,45 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from workbench import replay
-from workbench.brokering.delivery import (
-    Adaptive,
-    Channel,
-    Constant,
-    GilbertElliott,
-    Independent,
-    MultiplicativeDecrease,
-    Outages,
-    RandomSelection,
-    Receding,
-    SquareRoot,
-    gaps,
+from workbench.bench.active_control import (
+    GAP_S,
+    SEEDS,
+    SINCE,
+    STRATEGIES,
+    UNTIL,
+    cabs,
+    channels,
+    compared,
+    main,
+    meetings,
 )
+from workbench.brokering.delivery import Outages, gaps
 from workbench.brokering.delivery.frontier import PAPERS, families, tradeoff
 
-OURS = [Receding(t0_s=60, growth=1.5, t_max_s=7200), SquareRoot(t0_s=60, worth_s=4.0, t_max_s=7200)]
-SINCE, UNTIL = 1_211_018_404, 1_211_018_404 + 86_400
+ROOT = Path(__file__).resolve().parents[2]
+OURS = [STRATEGIES[name] for name in ("receding", "square root")]
+LOSS_MODELS = ("independent", "broken", "bursts", "outages")
 
 
 @pytest.fixture(scope="module")
-def fixes(shared_data: Path) -> pd.DataFrame:
+def file(shared_data: Path) -> Path:
+    return shared_data / "sf_cabs" / "sf_cabs_77.csv.gz"
+
+
+@pytest.fixture(scope="module")
+def fixes(file: Path) -> pd.DataFrame:
     """A day of every second cab; no parameter was chosen on them."""
-    table = pd.read_csv(shared_data / "sf_cabs" / "sf_cabs_77.csv.gz").rename(columns={"cab": "mobile"})
-    held_out = sorted(table["mobile"].unique())[1::2]
-    table = table[table["mobile"].isin(held_out) & table["t"].between(SINCE, UNTIL)]
-    return table[["mobile", "t", "lon", "lat"]].sort_values(["mobile", "t"], ignore_index=True)
+    return cabs(file)
 
 
 @pytest.fixture(scope="module")
 def stream(fixes: pd.DataFrame) -> pd.DataFrame:
-    """Who comes within 300 m of whom. The others go on moving while a cab is silent, so its gaps do lose messages."""
-    return replay("friends", fixes, parameters={"near_m": 300, "far_m": 400}).notifications
+    return meetings(fixes)
 
 
 @pytest.fixture(scope="module")
 def out_of_reach(fixes: pd.DataFrame) -> pd.DataFrame:
-    return gaps(fixes, 300)
+    return gaps(fixes, GAP_S)
 
 
 def test_notifications_fall_into_gaps(stream: pd.DataFrame, out_of_reach: pd.DataFrame) -> None:
@@ -53,49 +54,35 @@ def test_notifications_fall_into_gaps(stream: pd.DataFrame, out_of_reach: pd.Dat
     assert ((both["t"] >= both["start"]) & (both["t"] < both["end"])).sum() > 1000
 
 
-@pytest.mark.parametrize(
-    "channel",
-    [
-        Independent(0.1),
-        Independent(0.1, breaks=0.2),
-        GilbertElliott(0.01, loss_bad=0.9, good_s=1200, bad_s=200, breaks=0.3),
-    ],
-    ids=lambda channel: f"{type(channel).__name__}-{channel.breaks}",
-)
-def test_two_of_ours_lie_on_the_frontier_of_a_real_stream(stream: pd.DataFrame, channel: Channel) -> None:
+@pytest.mark.parametrize("loss_model", LOSS_MODELS[:3])
+def test_two_of_ours_lie_on_the_frontier_of_a_real_stream(
+    fixes: pd.DataFrame, stream: pd.DataFrame, loss_model: str
+) -> None:
     papers = [s for s in families() if type(s).__name__ in PAPERS]
     # few clients and one day: of the draws, at least, more than one
-    table = tradeoff(stream, channel, [*papers, *OURS], seeds=[101, 102, 103], since=SINCE, until=UNTIL)
+    table = tradeoff(stream, channels(fixes)[loss_model], [*papers, *OURS], SEEDS, since=SINCE, until=UNTIL)
     assert table["frontier"].tail(2).all(), table.tail(2)
 
 
 def test_in_the_gaps_of_real_traces_everybody_waits_for_the_network(
     stream: pd.DataFrame, out_of_reach: pd.DataFrame
 ) -> None:
-    channel = Outages(0.0, table=out_of_reach)
+    channel = Outages(table=out_of_reach)
     few = [s for s in families([15, 120]) if type(s).__name__ in PAPERS]
-    table = tradeoff(stream, channel, [*few, *OURS], seeds=[101], since=SINCE, until=UNTIL)
+    table = tradeoff(stream, channel, [*few, *OURS], seeds=SEEDS[:1], since=SINCE, until=UNTIL)
     assert table["checks_per_hour"].max() > 10 * table["checks_per_hour"].min()
     assert table["stale_share"].max() < 1.25 * table["stale_share"].min()
 
 
-@pytest.mark.parametrize("loss_model", ["independent", "broken", "bursts", "outages"])
+@pytest.mark.parametrize("loss_model", LOSS_MODELS)
 def test_what_each_strategy_recovers_and_what_it_costs_on_a_real_stream(
-    stream: pd.DataFrame, out_of_reach: pd.DataFrame, loss_model: str
+    fixes: pd.DataFrame, stream: pd.DataFrame, loss_model: str
 ) -> None:
     """The paper's strategies with the numbers of Table I, and ours: recovered, staleness, checks an hour, load."""
-    channel: Channel = {
-        "independent": Independent(0.1),
-        "broken": Independent(0.1, breaks=0.2),
-        "bursts": GilbertElliott(0.01, loss_bad=0.9, good_s=1200, bad_s=200, breaks=0.3),
-        "outages": Outages(0.01, table=out_of_reach, breaks=0.3),
-    }[loss_model]
-    papers = [MultiplicativeDecrease(), RandomSelection(), Constant(), Adaptive()]
-    table = tradeoff(stream, channel, [*papers, *OURS], [101, 102, 103], since=SINCE, until=UNTIL)
-    found = table.set_index("strategy")
-    adaptive, receding, root = (found.loc[name] for name in ("Adaptive", "Receding", "SquareRoot"))
+    found = compared(stream, channels(fixes)[loss_model])
+    adaptive, receding, root = (found.loc[name] for name in ("adaptive", "receding", "square root"))
     # Asking every 20 s or so recovers most, for five times the checks or more.
-    for eager in ("MultiplicativeDecrease", "RandomSelection", "Constant"):
+    for eager in ("multiplicative decrease", "random selection", "constant"):
         assert found.loc[eager, "recovered_share"] > adaptive["recovered_share"]
         assert found.loc[eager, "checks_per_hour"] > 5 * adaptive["checks_per_hour"]
         assert found.loc[eager, "load_per_s"] > 3 * adaptive["load_per_s"]
@@ -107,3 +94,9 @@ def test_what_each_strategy_recovers_and_what_it_costs_on_a_real_stream(
     assert root["stale_share"] < 1.05 * adaptive["stale_share"]
     assert root["checks_per_hour"] < 0.6 * adaptive["checks_per_hour"]
     assert root["load_per_s"] < 0.8 * adaptive["load_per_s"]
+
+
+def test_the_table_in_docs_is_what_the_command_prints(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(file)
+    printed = capsys.readouterr().out.strip()
+    assert printed in (ROOT / "docs" / "active_control.md").read_text(encoding="utf-8")

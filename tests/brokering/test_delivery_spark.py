@@ -50,7 +50,7 @@ def ordered(table: Any, by: list[str]) -> pd.DataFrame:
 
 CASES: list[tuple[Channel, Strategy, Rules]] = [
     (GilbertElliott(0.05, bad_s=30, good_s=90, breaks=0.3, broker_side=0.5), Adaptive(), Rules(log=2)),
-    (Outages(0.1, table=OUT), RandomSelection(), Rules(estimator="connection", spread_s=20)),
+    (Outages(0.1, table=OUT, breaks=0.5, noticed=0.5), RandomSelection(), Rules(estimator="connection", spread_s=20)),
     (Outages(0.2, table=OUT, breaks=1.0), SquareRoot(), Rules(shed=(0.0, 0.3) * 400)),
     (GilbertElliott(0.2), Receding(), Rules(window_s=7)),
 ]
@@ -85,6 +85,17 @@ def test_outages_that_name_clients_otherwise_are_refused(spark: Any) -> None:
     told = spark.createDataFrame(stream(clients=9, size=30).astype({"subscription": str}))
     with pytest.raises(DataError, match="the notifications' subscriptions are strings"):
         delivered(told, Outages(table=OUT), Adaptive(), since=0, until=700)
+
+
+def test_a_row_that_stands_twice_and_rows_without_a_name(spark: Any) -> None:
+    told = pd.concat([stream(clients=9, size=300)] * 2, ignore_index=True)
+    here = delivered(told, GilbertElliott(0.2, breaks=0.1), Adaptive(), since=0, until=700)
+    there = delivered(spark.createDataFrame(told), GilbertElliott(0.2, breaks=0.1), Adaptive(), since=0, until=700)
+    pd.testing.assert_frame_equal(ordered(there.clients, ["subscription"]), ordered(here.clients, ["subscription"]))
+    nobody = told.astype({"subscription": object})
+    nobody.loc[3, "subscription"] = None
+    with pytest.raises(Exception, match="notifications have no 'subscription'"):
+        delivered(spark.createDataFrame(nobody), GilbertElliott(), Adaptive(), since=0, until=700).clients.count()
 
 
 def test_a_client_cut_by_a_batch_is_delivered_whole(monkeypatch: pytest.MonkeyPatch) -> None:

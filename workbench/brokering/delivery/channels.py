@@ -5,10 +5,14 @@ Control names the causes: a network that fails for a moment, and a connection th
 broker's side, until the client re-establishes it. Here: a channel is a frozen value; the state of one client's channel
 is sampled when a message needs it.
 
-`breaks` is the chance that a lost notification leaves the connection broken, `broker_side` the share of such breaks on
-the broker's side, where the broker stops sending at once. An idle connection outlives an outage. A connection broken on
-the client's side is sent to in vain until the broker's next sweep finds it dead. Either way nothing arrives until a
-check gets through, finds the connection lost and repairs it.
+`breaks` is the chance that a lost notification leaves the connection broken. Of such breaks the client notices the
+share `noticed` by itself, and has re-established the connection before the next message: nothing more is lost, and it
+has seen an evident failure. Of the others, the share `broker_side` is on the broker's side, where the broker stops
+sending at once; a connection broken on the client's side is sent to in vain until the broker's next sweep finds it
+dead. Either way nothing arrives until a check gets through, finds the connection lost and repairs it.
+
+Departure: a connection breaks only where a notification is lost; the paper has it abort at any time. An idle connection
+outlives an outage here: what breaks unseen is found by the next message anyway, or by a check.
 """
 
 from __future__ import annotations
@@ -28,16 +32,17 @@ class Channel:
     loss: float = 0.0
     breaks: float = field(default=0.0, kw_only=True)
     broker_side: float = field(default=0.0, kw_only=True)
+    noticed: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name.startswith(("loss", "breaks", "broker_side")) and not 0 <= value <= 1:
+            if name.startswith(("loss", "breaks", "broker_side", "noticed")) and not 0 <= value <= 1:
                 raise WorkbenchError(f"{type(self).__name__}: {name} is {value!r}; expected a probability")
 
     @property
     def row(self) -> np.ndarray:
         """The channel as the row of numbers that the kernel reads."""
-        return np.array([self.loss, self.loss, 0.0, 0.0, self.breaks, self.broker_side])
+        return np.array([self.loss, self.loss, 0.0, 0.0, self.breaks, self.broker_side, self.noticed])
 
     @property
     def outages(self) -> pd.DataFrame | None:
@@ -50,7 +55,7 @@ class Independent(Channel):
     """Every message is lost with the same chance, whatever happened to the others.
 
     >>> Independent(0.1)
-    Independent(loss=0.1, breaks=0.0, broker_side=0.0)
+    Independent(loss=0.1, breaks=0.0, broker_side=0.0, noticed=0.0)
     """
 
 
@@ -77,7 +82,8 @@ class GilbertElliott(Channel):
 
     @property
     def row(self) -> np.ndarray:
-        return np.array([self.loss, self.loss_bad, self.good_s, self.bad_s, self.breaks, self.broker_side])
+        times = [self.good_s, self.bad_s]
+        return np.array([self.loss, self.loss_bad, *times, self.breaks, self.broker_side, self.noticed])
 
     @property
     def mean_loss(self) -> float:
@@ -99,6 +105,8 @@ class Outages(Channel):
         missing = {"subscription", "start", "end"} - set(self.table.columns)
         if missing:
             raise DataError(f"outages lack {', '.join(sorted(missing))}; they have {', '.join(self.table.columns)}")
+        if self.table[["subscription", "start", "end"]].isna().to_numpy().any():
+            raise DataError("outages have empty cells; expected a subscription, a start and an end in each row")
 
     @property
     def outages(self) -> pd.DataFrame:

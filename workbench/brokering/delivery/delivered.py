@@ -20,7 +20,7 @@ import pandas as pd
 from workbench.brokering.delivery import kernel
 from workbench.brokering.delivery.channels import Channel
 from workbench.brokering.delivery.kernel import COUNTS, SECOND_US
-from workbench.brokering.delivery.rows import Rows, check_columns, microseconds, sorted_rows
+from workbench.brokering.delivery.rows import Rows, check_notifications, microseconds, sorted_rows
 from workbench.brokering.delivery.rules import Rules
 from workbench.brokering.delivery.strategies import Strategy
 from workbench.errors import DataError
@@ -40,6 +40,8 @@ class Setting:
     until: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**64:
+            raise DataError(f"seed is {self.seed!r}; expected an integer from 0 to 2**64 - 1")
         if self.until < self.since:
             raise DataError(f"until ({self.until} us) is before since ({self.since} us)")
         if self.rules.shed and len(self.rules.shed) < self.windows:
@@ -139,7 +141,7 @@ def delivered(
         from workbench.brokering.delivery.spark import delivered_on_spark
 
         return delivered_on_spark(notifications, channel, strategy, rules, seed, since, until, tick_us)
-    check_columns(list(notifications.columns))
+    check_notifications(notifications)
     setting = Setting(channel, strategy, rules, seed, *lifetime(notifications["t"], since, until, tick_us))
     rows = sorted_rows(notifications, channel.outages, setting.since, setting.until, tick_us)
     number, how, delay, counts, load = setting.run(rows)

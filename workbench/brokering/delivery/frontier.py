@@ -29,6 +29,8 @@ from workbench.brokering.delivery.strategies import (
 
 PAPERS = ("Adaptive", "MultiplicativeDecrease", "RandomSelection", "Constant")
 OURS = ("Prompt", "Receding", "SquareRoot")
+TUNING_SEEDS = frozenset({1, 3, 5})
+"""The seeds of the draws, streams and outages that chose the parameters of ours; nothing is judged on them."""
 
 
 def families(scale_s: Sequence[float] = (15, 30, 60, 120, 240, 480, 960), t_max_s: float = 7200.0) -> list[Strategy]:

@@ -24,11 +24,11 @@ CONSTANT, RANDOM, DECREASE, ADAPTIVE, PROMPT, RECEDING, SQUARE_ROOT = range(7)
 T0, T_MIN, T_MAX, MEASURED, OWN = range(5)
 ROW = OWN + 2
 # A channel as a row of numbers.
-LOSS, LOSS_BAD, GOOD_S, BAD_S, BREAKS, BROKER_SIDE = range(6)
+LOSS, LOSS_BAD, GOOD_S, BAD_S, BREAKS, BROKER_SIDE, NOTICED = range(7)
 # Kinds of rows, in the order of ties.
 OUTAGE, UNMATCH, MATCH = 0, 1, 2
-# The state of a connection.
-UP, BROKEN, REMOVED = 0, 1, 2
+# The state of a connection; and what becomes of one that the client repairs by itself, which is up again.
+UP, BROKEN, REMOVED, REPAIRED = range(4)
 # How a notification became known.
 PENDING, BY_MESSAGE, BY_STATE, BY_LOG, MISSED = range(5)
 # What is counted for a client: notifications by how they became known, messages, checks, losses it observed.
@@ -122,6 +122,17 @@ def bad_probability(channel, bad, elapsed_us):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def broken(channel, u):  # type: ignore[no-untyped-def]
+    """What the loss of a notification makes of a connection that was up, by a draw u in [0, 1)."""
+    if u >= channel[BREAKS]:
+        return UP
+    if u < channel[BREAKS] * channel[NOTICED]:
+        return REPAIRED
+    by_broker = u < channel[BREAKS] * (channel[NOTICED] + (1 - channel[NOTICED]) * channel[BROKER_SIDE])
+    return REMOVED if by_broker else BROKEN
+
+
+@compiled
 def lag_us(seed, client, spread_us):  # type: ignore[no-untyped-def]
     """By how much a client's first check comes later than t_0, so that clients do not check in step."""
     return np.int64(uniforms(seed, client, np.int64(0), np.int64(START))[0] * spread_us)
@@ -158,6 +169,7 @@ def run(  # type: ignore[no-untyped-def]
         size *= 2
     keys, stamps = np.empty(size, np.int64), np.full(size, -1, np.int64)
     view, actual = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+    told = np.zeros(size, np.int64)
     slots = np.empty(longest, np.int64)
     memory = np.empty(first_memory.size)
 
@@ -172,7 +184,8 @@ def run(  # type: ignore[no-untyped-def]
         heard = since  # when notification i - 1 came
         plan = bounded_us(row, row[T0])
         due = heard + plan + lag_us(seed, client, spread_us)
-        sent = known = failed = checks = decisions = 0
+        # `evident`: failures that the client saw since the last notification
+        sent = known = evident = checks = decisions = 0
         connection, broken_at = UP, np.int64(0)
         bad, bad_at = np.bool_(False), since - 1
         out_until = since
@@ -195,7 +208,7 @@ def run(  # type: ignore[no-untyped-def]
                 if arrives:
                     load[window] += 1
                 if not arrives or (shed.size > 0 and dropped < shed[window]) or answer < p:
-                    failed += 1
+                    evident += 1
                     plan = bounded_us(row, retried(code, row, plan / SECOND_US))
                     due += plan
                     count[_FAILED] += 1
@@ -203,7 +216,7 @@ def run(  # type: ignore[no-untyped-def]
                 if by_numbers:
                     k = sent - known
                 else:
-                    k = 1 if failed > 0 or connection != UP else 0
+                    k = 1 if evident > 0 or connection != UP else 0
                 connection = UP
                 for m in range(j - 1, settled - 1, -1):
                     if kind[m] == OUTAGE or how[m] != PENDING:
@@ -212,8 +225,10 @@ def run(  # type: ignore[no-untyped-def]
                     # The latest notification of a pair comes first here: what differs now is its news.
                     if number[m] > sent - log:
                         how[m], delay[m] = BY_LOG, due - t[m]
-                    elif view[slot] != actual[slot]:
+                    elif view[slot] != actual[slot] or told[slot] == number[m]:
+                        # The second case is a row that stands twice in one message.
                         how[m], delay[m] = BY_STATE, due - t[m]
+                        told[slot] = number[m]
                     else:
                         how[m] = MISSED
                     view[slot] = actual[slot]
@@ -221,7 +236,7 @@ def run(  # type: ignore[no-untyped-def]
                 if wrong > 0:
                     count[_STALE] += due - stale_since
                     wrong = 0
-                known, failed = sent, 0
+                known, evident = sent, 0
                 count[_OBSERVED] += k
                 decisions += 1
                 u = uniforms(seed, client, decisions, np.int64(INTERVAL))[0] if code == RANDOM else 0.0
@@ -257,16 +272,20 @@ def run(  # type: ignore[no-untyped-def]
                 arrives = lost >= p
                 if not arrives:
                     count[_LOST] += 1
-                    if breaking < channel[BREAKS]:
+                    left = broken(channel, breaking)
+                    if left != UP:
                         count[_BREAKS] += 1
-                        by_broker = breaking < channel[BREAKS] * channel[BROKER_SIDE]
-                        connection, broken_at = (REMOVED, at) if by_broker else (BROKEN, at)
+                    if left == REPAIRED:
+                        evident += 1
+                    else:
+                        connection, broken_at = left, at
             was_wrong = wrong
             j0 = j
             while j < last_row and t[j] == at and kind[j] == kind[j0]:
                 slot = _slot(publication[j], keys, stamps, c, mask)
                 if stamps[slot] != c:
                     stamps[slot], keys[slot], view[slot], actual[slot] = c, publication[j], False, False
+                    told[slot] = 0
                 slots[j - first] = slot
                 wrong -= view[slot] != actual[slot]
                 actual[slot] = kind[j] == MATCH
@@ -281,9 +300,9 @@ def run(  # type: ignore[no-untyped-def]
             elif was_wrong > 0 and wrong == 0:
                 count[_STALE] += at - stale_since
             if arrives:
-                k = sent - known - 1 if by_numbers else 1 if failed > 0 else 0
+                k = sent - known - 1 if by_numbers else 1 if evident > 0 else 0
                 count[_OBSERVED] += k
-                known, failed = sent, 0
+                known, evident = sent, 0
                 decisions += 1
                 u = uniforms(seed, client, decisions, np.int64(INTERVAL))[0] if code == RANDOM else 0.0
                 plan = bounded_us(

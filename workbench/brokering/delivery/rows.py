@@ -66,6 +66,14 @@ def check_columns(names: list[str]) -> None:
     raise_all([f"notifications lack the column {name!r}" for name in COLUMNS if name not in names], DataError)
 
 
+def check_notifications(table: pd.DataFrame) -> None:
+    """Refuse a table that is not one of notifications, or has some of nobody, of nothing or of no instant."""
+    check_columns(list(table.columns))
+    empty = table[list(COLUMNS)].isna().sum()
+    faults = [f"notifications have no {name!r} in {n} row{'s' * (n > 1)}" for name, n in empty.items() if n]
+    raise_all(faults, DataError)
+
+
 def check_outages(outages: pd.DataFrame, numbered: bool) -> None:
     """Refuse outages that name clients otherwise than the notifications do: they would be outages of nobody."""
     if len(outages) and pd.api.types.is_numeric_dtype(outages["subscription"].infer_objects()) != numbered:
@@ -81,7 +89,7 @@ def sorted_rows(
     """The rows of a notifications table, and of the outages of its clients, in the order of delivery."""
     unknown = set(notifications["kind"].unique()) - set(RANKS)
     if unknown:
-        raise DataError(f"notifications have the kind {sorted(unknown)[0]!r}; expected 'match' or 'unmatch'")
+        raise DataError(f"notifications have the kind {min(unknown, key=repr)!r}; expected 'match' or 'unmatch'")
     client, ids = pd.factorize(notifications["subscription"], sort=True)
     publication, _ = pd.factorize(notifications["publication"], sort=True)
     t = microseconds(notifications["t"], tick_us)

@@ -8,8 +8,8 @@ between come back only from a log, of the size stated here (0: none).
 k_i, the losses that a client observes, is estimated in one of two ways:
 - `numbers`: what the numbers skip. A message n after m shows n - m - 1 losses, an answer with the last number n shows
   n - m. Exact, but a loss is seen only when something arrives after it.
-- `connection`: the paper's "k_i = 1 if it observes an evident failure": a check that found the connection broken, or
-  that had no answer.
+- `connection`: the paper's "k_i = 1 if it observes an evident failure": a connection that broke and that the client
+  repaired by itself (as before C in Figure 2), a check that found the connection broken (D), or that had no answer.
 
 Departure: a broker of the paper forgets a subscription whose connection is lost. Ours keeps its number and its matches
 (the subscription itself is part of the scenario), or no check could tell what was missed meanwhile.

@@ -25,8 +25,8 @@ from workbench.brokering.delivery import kernel
 from workbench.brokering.delivery.channels import Channel
 from workbench.brokering.delivery.delivered import Delivered, Setting, lifetime, tables
 from workbench.brokering.delivery.draws import CHECK, INTERVAL, PASSIVE, uniforms
-from workbench.brokering.delivery.kernel import BROKEN, COUNTS, MATCH, OUTAGE, REMOVED, SECOND_US, UP
-from workbench.brokering.delivery.rows import Rows, check_columns, sorted_rows
+from workbench.brokering.delivery.kernel import BROKEN, COUNTS, MATCH, OUTAGE, REMOVED, REPAIRED, SECOND_US, UP
+from workbench.brokering.delivery.rows import Rows, check_notifications, sorted_rows
 from workbench.brokering.delivery.rules import Rules
 from workbench.brokering.delivery.strategies import Strategy
 
@@ -139,18 +139,22 @@ class Broker:
             count["lost"] += 1
         elif lost:
             count["lost"] += 1
-            breaks, broker_side = s.link.channel[[kernel.BREAKS, kernel.BROKER_SIDE]]
-            if breaking < breaks:
-                self.breaks(name, on_broker_side=bool(breaking < breaks * broker_side))
+            left = kernel.broken(s.link.channel, breaking)
+            if left != UP:
+                self.breaks(name, left)
         else:
             s.client.receive(message)
             s.client.compare(s.matches)
         return message
 
-    def breaks(self, name: Any, on_broker_side: bool) -> None:
-        """The connection fails; on the broker's side the broker knows, and sends no more."""
-        self.subscriptions[name].connection = REMOVED if on_broker_side else BROKEN
-        self.subscriptions[name].client.count["breaks"] += 1
+    def breaks(self, name: Any, left: int) -> None:
+        """The connection fails: the client notices and repairs it, or it is left broken, or removed by the broker."""
+        s = self.subscriptions[name]
+        s.client.count["breaks"] += 1
+        if left == REPAIRED:
+            s.client.evident += 1
+        else:
+            s.connection = left
 
     def check(self, name: Any, number: int) -> tuple[Answer, bool] | None:
         """Answer a check (and whether its connection had been lost and is repaired now); None: nothing came back."""
@@ -192,7 +196,8 @@ class Client:
         self.record: list[Message] = []
         self.known: dict[tuple[int, Any], tuple[int, int]] = {}
         self.notified: list[Notified] = []
-        self.number = self.failed = 0
+        self.number = 0
+        self.evident = 0  # failures that it saw since the last notification
         self.heard = self._now
         self.stale_since: int | None = None
         self.memory, self.row = self.setting.strategy.memory, self.setting.strategy.row
@@ -207,7 +212,7 @@ class Client:
         self.matches = self.matches | message.publications if message.match else self.matches - message.publications
         self.known.update({(message.number, p): (kernel.BY_MESSAGE, 0) for p in message.publications})
         gap = message.number - self.number - 1
-        self._advance(message.number, gap if self._by_numbers else int(self.failed > 0), active=False)
+        self._advance(message.number, gap if self._by_numbers else int(self.evident > 0), active=False)
         self.process.interrupt()
 
     def check(self) -> None:
@@ -215,7 +220,7 @@ class Client:
         self.count["checks"] += 1
         came = self.broker.check(self.name, self.count["checks"])
         if came is None:
-            self.failed += 1
+            self.evident += 1
             self.count["failed"] += 1
             strategy = self.setting.strategy
             interval = kernel.retried(strategy.code, self.row, self.plan / SECOND_US)
@@ -226,7 +231,7 @@ class Client:
         self._settle(answer)
         self.matches = set(answer.matches)
         self.compare(self.matches)
-        k = answer.number - self.number if self._by_numbers else int(self.failed > 0 or repaired)
+        k = answer.number - self.number if self._by_numbers else int(self.evident > 0 or repaired)
         self._advance(answer.number, k, active=True)
 
     def compare(self, matches: set[Any]) -> None:
@@ -267,7 +272,7 @@ class Client:
         interval = kernel.planned(
             strategy.code, self.row, t_us / SECOND_US, k, active, self.plan / SECOND_US, u, self.memory
         )
-        self.number, self.failed, self.heard = number, 0, self._now
+        self.number, self.evident, self.heard = number, 0, self._now
         self.plan = int(kernel.bounded_us(self.row, interval))
         self.due = self._now + self.plan
 
@@ -308,7 +313,7 @@ def simulated(
     >>> simulated(told, Independent(), Constant(), since=0, until=100).clients[["by_message", "checks"]].values.tolist()
     [[2, 3]]
     """
-    check_columns(list(notifications.columns))
+    check_notifications(notifications)
     setting = Setting(channel, strategy, rules or Rules(), seed, *lifetime(notifications["t"], since, until, tick_us))
     rows = sorted_rows(notifications, channel.outages, setting.since, setting.until, tick_us)
     env = simpy.Environment(initial_time=setting.since)

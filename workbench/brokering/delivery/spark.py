@@ -87,11 +87,12 @@ def _sorted(notifications: DataFrame, setting: Setting, tick_us: int) -> DataFra
     from pyspark.sql import types as T
 
     rank = F.when(F.col("kind") == "match", MATCH).when(F.col("kind") == "unmatch", UNMATCH)
-    fault = F.raise_error(F.concat(F.lit("notifications have the kind "), F.coalesce(F.col("kind"), F.lit("null"))))
-    rows = notifications.select(
-        *COLUMNS,
-        (_microseconds(notifications, "t", tick_us) * TIES + F.coalesce(rank, fault)).alias("turn"),
-    )
+    fault = F.raise_error(F.concat(F.lit("notifications have the kind "), F.col("kind")))
+    turn = _microseconds(notifications, "t", tick_us) * TIES + F.coalesce(rank, fault)
+    for name in COLUMNS:
+        empty = F.raise_error(F.lit(f"notifications have no {name!r} in some row"))
+        turn = F.when(F.col(name).isNull(), empty).otherwise(turn)
+    rows = notifications.select(*COLUMNS, turn.alias("turn"))
     outages = setting.channel.outages
     if outages is not None and len(outages):
         check_outages(outages, isinstance(notifications.schema["subscription"].dataType, T.IntegralType))

@@ -12,6 +12,8 @@ then, and need the clock only against losses that nothing followed. How likely s
 since the last news, which is why (3), whose interval grows with every empty check, does well on streams; ours let it
 grow with the silence.
 
+Departure: where section V says "when *proactive* notification i is delivered then t_i cannot be set by the client", it
+means a *passive* one, by the names of section I: the interval of an active notification is what the client does set.
 Departure: "(3) is valid for active subscription notifications only" is read as in Figure 2, where the passive arrival C
 has its own t and k, and the check after it follows from them: (3) sets t_i if i turns out to be active, and t_{i-1} is
 the measured time since i-2, however i-1 arrived. `measured=False` is the other reading: a passive arrival restarts the

@@ -7,6 +7,7 @@ attach to the nearest one; `divided` gives the other ways in which IV divides cl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -204,6 +205,23 @@ def geographic(positions: Mapping[str, tuple[float, float]], metric: str = geome
         for b in names[i + 1 :]:
             complete.add_edge(a, b, weight=empty._apart(positions[a], positions[b]))
     return Overlay(nx.minimum_spanning_edges(complete, data=False), names, positions=positions, metric=metric)
+
+
+def squares(count: int, side_m: float) -> Overlay:
+    """A square city from (0, 0) divided into equal squares, with a broker in the middle of each.
+
+    >>> squares(4, 200).positions["B4"]
+    (150.0, 150.0)
+    >>> squares(8, 200)
+    Traceback (most recent call last):
+    workbench.errors.ScenarioError: 8 brokers do not make a square; take 4 or 9
+    """
+    side = math.isqrt(max(count, 0))
+    if count < 1 or side * side != count:
+        fit = f"{side**2} or {(side + 1) ** 2}" if side else "1"
+        raise ScenarioError(f"{count} brokers do not make a square; take {fit}")
+    middles = [side_m * (i + 0.5) / side for i in range(side)]
+    return geographic(dict(zip(_named(count), [(x, y) for y in middles for x in middles], strict=True)))
 
 
 # -- who goes where ----------------------------------------------------------------------------------
