@@ -653,7 +653,7 @@ def _scatter_here(plan: Plan, tables: Iterator[pa.Table]) -> tuple[list[Receipt]
         for table in tables:
             scatter.add(table)
             done(table.num_rows)
-    if scatter.receipt.files.keys() - {-1}:  # once anything is on disk everything is, so that the order of the input is kept
+    if scatter.receipt.files.keys() - {-1}:  # once any is on disk all are, so that the order of the input is kept
         scatter.flush()
     pending = scatter.pending
     return [scatter.close()], pending
