@@ -23,10 +23,11 @@ from workbench.tables.loading import columns_of, is_geoparquet, load, of_spark, 
 from workbench.tables.repeated import merged_table, one_row_per_instant
 from workbench.tables.rows import Rows, read
 from workbench.tables.shapes import geometry_of, in_metric, mended, parsed_geometry, shapes_of
+from workbench.tables.texts import in_pieces, is_text
 
 __all__ = [
     "COORDINATES", "KEYS", "NOTIFICATIONS", "OPERATIONS", "TIMELINES",
-    "columns_of", "is_geoparquet", "load", "of_spark", "parquet_files",
+    "columns_of", "is_geoparquet", "load", "of_spark", "parquet_files", "in_pieces", "is_text",
     "Rows", "merged_table", "one_row_per_instant", "read", "check_zone", "ticks_of",
     "geometry_of", "in_metric", "mended", "parsed_geometry", "shapes_of",
     "Inputs", "agreed", "ends_of", "inputs", "changes", "needs_position",
