@@ -396,6 +396,8 @@ def _for_spark(fixes: Any) -> Any:
             return [[str(file)] for file in layout.open_fixes(path).files]
         if path.is_dir() or path.suffix == ".parquet":
             return spark.raw(path, layout.bucket_of)
+        if tables.is_text(path):
+            return spark.text(path, layout.bucket_of)
     elif tables.of_spark(fixes):
         return fixes
     return spark.sharded(tables.load(fixes, "fixes"), layout.bucket_of)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -263,6 +264,41 @@ def test_spilling_to_disk_changes_nothing(tmp_path, monkeypatch):
     assert kept_of(whole) == kept_of(parts)
     assert whole.report == parts.report
     assert not (tmp_path / "disk" / "spill").exists()
+
+
+def test_there_may_be_more_buckets_than_a_process_may_open_files(tmp_path, monkeypatch):
+    n = 20_000
+    mobile = np.arange(n) % 3_000
+    table = pa.table({"mobile": mobile, "t": np.arange(n), "x": mobile + 0.5, "y": mobile + 0.0})
+    monkeypatch.setattr("workbench.datasets.ingesting.PENDING_BYTES", 50_000)
+    monkeypatch.setattr("workbench.datasets.ingesting.BATCH_ROWS", 1_000)
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/proc/self/fd")) + 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, allowed[1]))
+    try:
+        many = ingest((table.slice(i, 1_000) for i in range(0, n, 1_000)), tmp_path / "many", buckets=1_024)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
+    assert len(many.files) > few
+    assert kept_of(many) == kept_of(ingest(table, tmp_path / "one", buckets=1))
+
+
+def test_rows_that_are_set_aside_do_not_pile_up_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.datasets.ingesting.PENDING_BYTES", 1 << 20)
+    rows, held = 1 << 18, []
+
+    def batches():
+        for n in range(12):
+            held.append(pa.total_allocated_bytes())
+            bad = np.full(rows, np.nan if n % 2 else np.inf)
+            yield pa.table({"mobile": np.arange(rows), "t": np.full(rows, n), "x": bad, "y": bad})
+
+    fixes = ingest(batches(), tmp_path / "out", max_bad_share=1)
+    assert max(held) - held[0] < 48 << 20  # all of them are 150 MiB
+    assert fixes.report.aside == {"not finite": 12 * rows}
+    aside = fixes.aside()
+    assert aside.num_rows == 12 * rows
+    assert sorted(aside["t"].unique().to_pylist()) == list(range(12))
 
 
 def test_ingested_fixes_can_be_ingested_again_with_other_buckets(tmp_path):

@@ -144,6 +144,30 @@ def test_no_fixes_in_a_table_of_any_kind(spark, walk, ids, way):
     assert (done.metrics["timelines"], done.timelines.count(), done.notifications.count()) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("name", ["reference", "local", "spark"])
+def test_ingested_fixes_of_which_none_was_kept_are_no_fixes(spark, walk, tmp_path, name):
+    bad = {"mobile": [1, 2], "t": [1, 2], "x": [np.inf, np.nan], "y": [0.0, 0.0], "fuel": [1.0, 2.0]}
+    nobody = datasets.ingest(pd.DataFrame(bad), tmp_path / "none", max_bad_share=1)
+    assert (nobody.rows, nobody.report.set_aside) == (0, 2)
+    none = replay("proximity", nobody, walk[1], engine=name)
+    same(none, replay("proximity", walk[0][:0], walk[1], engine="local"))
+    assert none.metrics["timelines"] == 0
+
+
+def test_places_may_be_a_table_of_a_million_rows(spark, tmp_path):
+    """Each mobile walks over four places of a lattice, a step apart; the last digit of a place is where on its way."""
+    side, step = 1_000, 20.0
+    row, column = np.divmod(np.arange(side * side), side)
+    places = pd.DataFrame({"place": np.arange(side * side), "x": column * step, "y": row * step})
+    places.to_parquet(tmp_path / "places.parquet")
+    mobile, t = np.divmod(np.arange(40), 4)
+    fixes = pd.DataFrame({"mobile": mobile, "t": t + 1, "x": (90 * mobile + t) * step, "y": 90 * mobile * step})
+    made = replay("proximity", fixes, tmp_path / "places.parquet", engine="spark", parameters={"radius_m": 5})
+    found = sorted_frame(made.collect().timelines)
+    assert sorted(found["publication"]) == sorted((90 * mobile * side + 90 * mobile + t).tolist())
+    assert found["tau"].tolist() == (found["publication"] % 10 + 1).tolist()
+
+
 def test_ids_of_several_types_are_one_sentence(spark, walk):
     fixes, places = walk
     mixed = fixes.assign(mobile=fixes["mobile"].astype(object).where(fixes["t"] > 5, "seven"))

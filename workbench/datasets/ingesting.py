@@ -198,9 +198,9 @@ class Scatter:
         self.pending: dict[int, list[pa.Table]] = {}
         self._bytes = 0
         self._aside: list[pa.Table] = []
+        self._aside_bytes = 0
         self._suspicion = Suspicion()
         self._attempt = uuid.uuid4().hex[:12]  # a repeated task must not write to the files of the first
-        self._writers: dict[int, tuple[pa.Schema, pa.ipc.RecordBatchStreamWriter]] = {}
 
     def add(self, table: pa.Table) -> None:
         """One more batch."""
@@ -213,6 +213,9 @@ class Scatter:
             self._aside.append(aside)
             for reason, count in count_reasons(aside).items():
                 self.receipt.aside[reason] = self.receipt.aside.get(reason, 0) + count
+            self._aside_bytes += aside.nbytes
+            if self._aside_bytes > PENDING_BYTES:
+                self._set_aside()
         self._learn_types(passed)
         if passed.num_rows:
             self._keep(passed.replace_schema_metadata(None))
@@ -246,37 +249,32 @@ class Scatter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending to the spill files."""
+        """Add what is pending to the spill files, as streams of their own, so that no file stays open."""
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
         for bucket, tables in self.pending.items():
-            for table in tables:
-                schema, writer = self._writers.get(bucket, (None, None))
-                if writer is None or schema != table.schema:
-                    if writer is not None:
-                        writer.close()
-                    files = self.receipt.files.setdefault(bucket, [])
-                    name = f"spill/{self.receipt.index:06d}-{bucket:05d}-{len(files):03d}-{self._attempt}.arrow"
-                    files.append(name)
-                    options = pa.ipc.IpcWriteOptions(compression="lz4")
-                    writer = pa.ipc.new_stream(str(Path(self.plan.work) / name), table.schema, options=options)
-                    self._writers[bucket] = (table.schema, writer)
-                writer.write_table(table)
+            name = f"spill/{self.receipt.index:06d}-{bucket:05d}-{self._attempt}.arrow"
+            self.receipt.files[bucket] = [name]
+            with open(Path(self.plan.work) / name, "ab") as file:
+                for table in coalesced(tables):
+                    with pa.ipc.new_stream(file, table.schema, options=options) as writer:
+                        writer.write_table(table)
         self.pending, self._bytes = {}, 0
         pa.default_memory_pool().release_unused()  # else the allocator keeps several times what is in use
 
+    def _set_aside(self) -> None:
+        """Write the rows set aside to a file of their own."""
+        files = self.receipt.files.setdefault(-1, [])
+        name = f"_aside/read-{self.receipt.index:06d}-{len(files):04d}-{self._attempt}.parquet"
+        files.append(name)
+        table = pa.concat_tables(self._aside, promote_options="permissive")
+        write_parquet(table, Path(self.plan.work) / name)
+        self._aside, self._aside_bytes = [], 0
+        pa.default_memory_pool().release_unused()
+
     def close(self) -> Receipt:
         """The receipt; the rows set aside are written, the pending ones stay where they are."""
-        for _, writer in self._writers.values():
-            writer.close()
-        self._writers = {}
         if self._aside:
-            table = pa.concat_tables(self._aside, promote_options="permissive")
-            write_parquet(
-                table, Path(self.plan.work) / "_aside" / f"read-{self.receipt.index:06d}-{self._attempt}.parquet"
-            )
-            self.receipt.files.setdefault(-1, []).append(
-                f"_aside/read-{self.receipt.index:06d}-{self._attempt}.parquet"
-            )
-            self._aside = []
+            self._set_aside()
         self.receipt.suspicion = (self._suspicion.seen, self._suspicion.fits, self._suspicion.fits_swapped)
         return self.receipt
 
@@ -325,8 +323,7 @@ def settle_bucket(plan: Plan, bucket: int, files: Sequence[str], pending: Sequen
     """Sort one bucket, resolve what falls on one instant, write it, and say what it holds."""
     tables = list(pending)
     for name in files:
-        with pa.OSFile(str(Path(plan.work) / name)) as file, pa.ipc.open_stream(file) as reader:
-            tables.append(reader.read_all())
+        tables += _spilled(Path(plan.work) / name)
     kinds = {name: type_of(kind) for name, kind in plan.columns.items()}
     table = pa.concat_tables([_typed(t, kinds) for t in tables])
     settled = settle(table)
@@ -352,6 +349,14 @@ def settle_bucket(plan: Plan, bucket: int, files: Sequence[str], pending: Sequen
     del tables, table, settled, kept, aside
     pa.default_memory_pool().release_unused()
     return told
+
+
+def _spilled(path: Path) -> Iterator[pa.Table]:
+    """The tables of a spill file: a stream for each flush, one after the other."""
+    with pa.OSFile(str(path)) as file:
+        while file.tell() < file.size():
+            with pa.ipc.open_stream(file) as reader:
+                yield reader.read_all()
 
 
 def _typed(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
@@ -648,7 +653,7 @@ def _scatter_here(plan: Plan, tables: Iterator[pa.Table]) -> tuple[list[Receipt]
         for table in tables:
             scatter.add(table)
             done(table.num_rows)
-    if scatter.receipt.files:  # once anything is on disk everything is, so that the order of the input is kept
+    if scatter.receipt.files.keys() - {-1}:  # once any is on disk all are, so that the order of the input is kept
         scatter.flush()
     pending = scatter.pending
     return [scatter.close()], pending
@@ -703,6 +708,7 @@ def _finish(made: Made, work: Path, max_bad_share: float) -> None:
             f"{100 * max_bad_share:.1f} % allowed (max_bad_share); nothing was written\n{report}\n{_examples(work)}"
         )
     entries = [entry for entry in made.entries if entry["rows"]]
+    files = entries or [_nothing(made, work)]
     kind = made.columns.get("t", "int64")
     first, last = (min(e["t"][0] for e in entries), max(e["t"][1] for e in entries)) if entries else (None, None)
     bounds: dict[str, list[float]] = {}
@@ -726,13 +732,20 @@ def _finish(made: Made, work: Path, max_bad_share: float) -> None:
             "tick_s": seconds_per_tick(type_of(kind), made.tick_s),
         },
         "source": dict(made.described),
-        "buckets": {"count": made.buckets, "hash": HASH, "sorted_by": ["mobile", "t"], "files": entries},
+        "buckets": {"count": made.buckets, "hash": HASH, "sorted_by": ["mobile", "t"], "files": files},
         "quality": report.as_dict(),
     }
     for file in (work / "spill").iterdir():
         file.unlink()
     (work / "spill").rmdir()
     (work / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def _nothing(made: Made, work: Path) -> dict[str, Any]:
+    """A bucket without rows: where no row is kept, a reader still finds the columns."""
+    name = "fixes/bucket-00000.parquet"
+    write_parquet(pa.schema([(n, type_of(kind)) for n, kind in made.columns.items()]).empty_table(), work / name)
+    return {"bucket": 0, "rows": 0, "mobiles": 0, "path": name}
 
 
 def _shown(t: int | None, kind: str) -> Any:

@@ -1,8 +1,6 @@
-"""Rows of one thing at one instant: collapsed, merged, or set aside as a conflict.
+"""Rows in the order of (id, t), and those of one thing at one instant: collapsed, merged, or set aside as a conflict.
 
-Of the rows with one (id, t): identical rows collapse; rows that complement each other's null cells merge; if one
-cell has two different values, the rows contradict each other and all of them are set aside. `remove` with `add` is
-an `update` that takes its cells from the rows that add. The result does not depend on the order of the rows.
+The rule is that of `workbench.tables.repeated`.
 """
 
 from __future__ import annotations
@@ -10,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench import tables
 from workbench.datasets.distance import distance_m
 from workbench.datasets.quality import CONFLICT, coordinates_of, set_aside
 
@@ -78,65 +76,12 @@ def settle(table: pa.Table, identity: str = "mobile") -> Settled:
     again = np.concatenate(([False], (rank[1:] == rank[:-1]) & (t[1:] == t[:-1])))
     aside, collapsed = set_aside(table.slice(0, 0), CONFLICT), 0
     if again.any():
-        table, aside, collapsed, rank = _merge(table, again, rank)
+        rows = table.num_rows
+        table, conflicts, places = tables.merged_table(table, again)
+        aside, rank = set_aside(conflicts, CONFLICT), rank[places]
+        collapsed = rows - table.num_rows - aside.num_rows
     starts = np.flatnonzero(np.concatenate(([True], rank[1:] != rank[:-1]))) if len(rank) else np.array([], np.int64)
     return Settled(table, aside, collapsed, out_of_order, starts)
-
-
-def _merge(table: pa.Table, again: np.ndarray, rank: np.ndarray) -> tuple[pa.Table, pa.Table, int, np.ndarray]:
-    repeated = again | np.concatenate((again[1:], [False]))
-    where = np.flatnonzero(repeated)
-    part = table.take(pa.array(where))
-    starts = np.flatnonzero(~again[where])
-    sizes = np.diff(np.append(starts, len(where)))
-    columns, conflict = {}, np.zeros(len(starts), bool)
-    if "op" in table.column_names:
-        op = part["op"].combine_chunks()
-        adds, removes, updates = (_is(op, name) for name in ("add", "remove", "update"))
-        replaced = _any(adds, starts) & _any(removes, starts) & ~_any(updates, starts)
-    for name in table.column_names:
-        column = part[name].combine_chunks()
-        code = _codes(column)
-        present = code >= 0
-        highest = np.maximum.reduceat(code, starts)
-        lowest = np.minimum.reduceat(np.where(present, code, np.iinfo(np.int64).max), starts)
-        differs = (highest >= 0) & (lowest < highest)
-        conflict |= differs & ~replaced if name == "op" else differs
-        chosen = np.maximum.reduceat(np.where(present, np.arange(len(code)), -1), starts)
-        cells = column.take(pa.array(chosen, mask=chosen < 0))
-        if name == "op":
-            cells = pc.if_else(pa.array(replaced), "update", cells.cast(pa.string()))
-        columns[name] = cells
-    merged = pa.table(columns, schema=part.schema.remove_metadata()).filter(pa.array(~conflict))
-    aside = part.filter(pa.array(np.repeat(conflict, sizes)))
-    single = np.flatnonzero(~repeated)
-    # the merged rows go back to where the first of theirs stood
-    places = np.concatenate((single, where[starts[~conflict]]))
-    order = np.argsort(places, kind="stable")
-    both = pa.concat_tables([table.take(pa.array(single)), merged.cast(table.schema)])
-    collapsed = int((sizes[~conflict] - 1).sum())
-    return both.take(pa.array(order)), set_aside(aside, CONFLICT), collapsed, rank[places[order]]
-
-
-def _codes(column: pa.Array) -> np.ndarray:
-    """Equal cells have equal codes; a null cell has -1. NaN counts as null, -0.0 equals 0.0."""
-    if pa.types.is_floating(column.type):
-        return pd.factorize(column.to_numpy(zero_copy_only=False))[0].astype(np.int64)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_nested(column.type):
-        cells = [None if cell is None else repr(cell) for cell in column.to_pylist()]
-        column = pa.array(cells, pa.string())
-    coded = column.dictionary_encode()
-    return pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _is(op: pa.Array, name: str) -> np.ndarray:
-    return pc.fill_null(pc.equal(op, name), False).to_numpy(zero_copy_only=False)
-
-
-def _any(flags: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    return np.logical_or.reduceat(flags, starts)
 
 
 def too_fast(table: pa.Table, starts: np.ndarray, max_speed_mps: float, seconds_per_tick: float) -> np.ndarray:

@@ -386,6 +386,7 @@ def prepare(
         jobs = [
             (entry["bucket"], str(fixes.path / entry["path"]), str(work))
             for entry in fixes.manifest["buckets"]["files"]
+            if entry["rows"]
         ]
         if engine == "spark":
             from workbench.datasets import spark_io

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -792,6 +792,21 @@ def raw(path: Path, bucket_of: BucketOf) -> Raw:
     if not path.exists():
         raise DataError(f"fixes: there is no file or folder {str(path)!r}")
     return Raw(tuple(tables.parquet_files(path)), bucket_of)
+
+
+def text(path: Path, bucket_of: BucketOf) -> Raw:
+    """A CSV as a Parquet file of the scratch folder, written in bounded memory."""
+    folder, pieces = _scratch(), tables.in_pieces(path, "fixes")
+    target = folder / "fixes.parquet"
+    first = next(pieces)
+    try:
+        with pq.ParquetWriter(target, first.schema) as file, progress("reading", unit="rows") as done:
+            for piece in chain([first], pieces):
+                file.write_table(piece)
+                done(piece.num_rows)
+    except OSError as error:
+        raise DataError(f"{str(folder)!r} cannot be written: {error}") from None
+    return raw(target, bucket_of)
 
 
 def sharded(fixes: pd.DataFrame, bucket_of: BucketOf) -> Shards:

@@ -320,12 +320,8 @@ def _cleaned(table: pa.Table) -> tuple[pa.Table, int]:
     same = (mobile[1:] == mobile[:-1]) & (t[1:] == t[:-1])
     if not same.any():
         return table, 0
-    repeated = np.append(same, False) | np.append(False, same)
-    frame = table.filter(pa.array(repeated)).to_pandas().rename(columns={"mobile": "id"})
-    merged, aside = tables.one_row_per_instant(frame)
-    rest = table.filter(pa.array(~repeated))
-    back = pa.Table.from_pandas(merged.rename(columns={"id": "mobile"}), schema=rest.schema, preserve_index=False)
-    return by_mobile(pa.concat_tables([rest, back])), aside
+    table, aside, _ = tables.merged_table(table, np.append(False, same))
+    return table, len(aside)
 
 
 def slice_of_time(

@@ -20,13 +20,15 @@ from workbench.tables.frames import notifications_frame, timelines_frame, told_o
 from workbench.tables.inputs import Inputs, agreed, ends_of, inputs
 from workbench.tables.instants import check_zone, ticks_of
 from workbench.tables.loading import columns_of, is_geoparquet, load, of_spark, parquet_files
-from workbench.tables.rows import Rows, one_row_per_instant, read
+from workbench.tables.repeated import merged_table, one_row_per_instant
+from workbench.tables.rows import Rows, read
 from workbench.tables.shapes import geometry_of, in_metric, mended, parsed_geometry, shapes_of
+from workbench.tables.texts import in_pieces, is_text
 
 __all__ = [
     "COORDINATES", "KEYS", "NOTIFICATIONS", "OPERATIONS", "TIMELINES",
-    "columns_of", "is_geoparquet", "load", "of_spark", "parquet_files",
-    "Rows", "one_row_per_instant", "read", "check_zone", "ticks_of",
+    "columns_of", "is_geoparquet", "load", "of_spark", "parquet_files", "in_pieces", "is_text",
+    "Rows", "merged_table", "one_row_per_instant", "read", "check_zone", "ticks_of",
     "geometry_of", "in_metric", "mended", "parsed_geometry", "shapes_of",
     "Inputs", "agreed", "ends_of", "inputs", "changes", "needs_position",
     "notifications_frame", "timelines_frame", "told_of_their_end", "with_types_of",

@@ -12,10 +12,8 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.crs import (
-    AXES,
     BY_STANDARD,
     UNKNOWN,
     in_words,
@@ -23,6 +21,7 @@ from workbench.crs import (
     of_geoparquet,
 )
 from workbench.errors import DataError
+from workbench.tables import texts
 from workbench.tables.declared import KEYS
 
 
@@ -68,7 +67,7 @@ def columns_of(source: Any) -> list[str]:
                 import pyarrow.parquet as pq
 
                 return list(pq.read_schema(parquet_files(path)[0]).names)
-            return _header(path)[0] if _is_text(path) else []
+            return texts.header(path)[0] if texts.is_text(path) else []
         names = None if of_spark(source) else getattr(source, "column_names", None)
         names = names or getattr(source, "columns", None)
         return list(map(str, source if isinstance(source, Mapping) or names is None else names))
@@ -116,8 +115,8 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
     try:
         if _is_parquet(path):
             return _load_parquet(path)
-        if _is_text(path):
-            return _load_csv(path)
+        if texts.is_text(path):
+            return texts.whole(path)
         if path.suffix.lower() in (".geojson", ".json", ".gpkg", ".shp"):
             return _load_features(path, name)
     except (OSError, ValueError, RuntimeError, pa.ArrowTypeError) as error:
@@ -129,10 +128,6 @@ def _load_path(path: Path, name: str) -> pd.DataFrame:
 
 def _is_parquet(path: Path) -> bool:
     return path.is_dir() or path.suffix.lower() in (".parquet", ".geoparquet", ".parq", ".pq")
-
-
-def _is_text(path: Path) -> bool:
-    return bool({".csv", ".tsv", ".txt"} & {suffix.lower() for suffix in path.suffixes})
 
 
 def _load_parquet(path: Path) -> pd.DataFrame:
@@ -153,46 +148,6 @@ def _load_parquet(path: Path) -> pd.DataFrame:
 
         frame["geometry"] = pd.concat([geopandas.read_parquet(f).geometry for f in files]).to_wkb().to_numpy()
     return frame
-
-
-def _load_csv(path: Path) -> pd.DataFrame:
-    """A CSV; ids and times are read digit by digit, so that 007 stays apart from 7 and no large number is rounded."""
-    header, separator = _header(path)
-    exact = [name for name in header if name in (*KEYS.values(), "id", "t", "geometry")]
-    frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(exact, str))
-    numbers = [name for names in AXES.values() for name in names if name in header]
-    if separator != "," and any(frame[name].dtype == object for name in numbers):
-        frame = pd.read_csv(path, sep=separator, decimal=",", dtype=dict.fromkeys(exact, str))
-    for name in exact:
-        if name != "geometry":
-            frame[name] = _plain_numbers(frame[name])
-    return frame
-
-
-def _header(path: Path) -> tuple[list[str], str]:
-    """The columns of a CSV, and what separates them: whatever makes the most of its first line.
-
-    A comma where nothing does.
-    """
-    found = [(list(pd.read_csv(path, nrows=0, sep=sign, skipinitialspace=True).columns), sign) for sign in ",;\t|"]
-    return max(found, key=lambda one: len(one[0]))
-
-
-def _plain_numbers(text: pd.Series) -> pd.Series:
-    """Text as whole numbers where all of it is; ids that begin with a needless 0 are none, times may be decimals."""
-    trimmed = pc.utf8_trim_whitespace(pa.array(text, pa.string(), from_pandas=True))
-    padded = text.name != "t" and pc.any(pc.match_substring_regex(trimmed, r"^[-+]?0[0-9]|^\+")).as_py()
-    if padded or trimmed.null_count == len(trimmed):
-        return text.astype(object)
-    try:
-        whole = trimmed.cast(pa.int64())
-        return whole.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get if whole.null_count else None)
-    except pa.ArrowInvalid:
-        pass
-    try:
-        return pd.to_numeric(text) if text.name == "t" else text.astype(object)
-    except ValueError:
-        return text.astype(object)
 
 
 def _load_features(path: Path, name: str) -> pd.DataFrame:

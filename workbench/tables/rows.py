@@ -12,10 +12,10 @@ import pandas as pd
 from workbench.errors import DataError, did_you_mean, raise_all
 from workbench.geometry import WGS84
 from workbench.model.clock import Clock
-from workbench.model.columns import is_null
 from workbench.tables.declared import COORDINATES, KEYS, OPERATIONS
 from workbench.tables.instants import ticks_of
 from workbench.tables.loading import load
+from workbench.tables.repeated import one_row_per_instant
 
 _PLAIN_IDS = ("string", "integer", "floating", "mixed-integer", "mixed-integer-float", "categorical", "empty")
 
@@ -154,43 +154,3 @@ def _operations(frame: pd.DataFrame, table: str, faults: list[str]) -> None:
     frame["op"] = frame["op"].astype(object).where(frame["op"].notna(), None)
     wrong = sorted({str(op) for op in frame["op"] if op is not None and op not in OPERATIONS})
     faults += [f"{table}: op {op!r} is unknown; {did_you_mean(op, OPERATIONS)}" for op in wrong]
-
-
-def one_row_per_instant(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Rows merged that are of one (id, t), in the order of t, and how many had to be set aside."""
-    repeated = frame.duplicated(["id", "t"], keep=False)
-    if not repeated.any():
-        return frame.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), 0
-    merged, aside = [], 0
-    for _, group in frame[repeated].groupby(["id", "t"], sort=False, dropna=False, observed=True):
-        row = _merged(group)
-        if row is None:
-            aside += len(group)
-        else:
-            merged.append(row)
-    whole = pd.concat([frame[~repeated], pd.DataFrame(merged, columns=frame.columns).astype(_types(frame))])
-    return whole.sort_values(["t"], kind="stable", na_position="first").reset_index(drop=True), aside
-
-
-def _types(frame: pd.DataFrame) -> dict[str, Any]:
-    return {name: dtype for name, dtype in frame.dtypes.items() if name != "op"}  # type: ignore[misc]
-
-
-def _merged(group: pd.DataFrame) -> dict[str, Any] | None:
-    """One row for all rows of one (id, t); None where two of them contradict each other."""
-    row: dict[str, Any] = {}
-    for name, column in group.items():
-        known = [v for v in column.tolist() if not is_null(v)]
-        distinct = list({_comparable(v): v for v in known}.values())
-        if name == "op" and {*distinct} == {"remove", "add"}:
-            distinct = ["update"]
-        if len(distinct) > 1:
-            return None
-        row[str(name)] = distinct[0] if distinct else None
-    return row
-
-
-def _comparable(value: Any) -> Any:
-    if hasattr(value, "wkb"):
-        return value.wkb
-    return repr(value) if isinstance(value, list | dict | set) or type(value).__name__ == "ndarray" else value
