@@ -126,7 +126,7 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     """L_B without the client, all its subscriptions cancelled, nothing left of it."""
     if source not in broker.clients:
         return broker, []
-    names = list(broker.table.of(source))
+    names, gone = list(broker.table.of(source)), list(broker.table.of(source).values())
     broker = changed(
         homes.unmatched(broker, names),
         clients=broker.clients.changed_by({}, [source]),
@@ -143,8 +143,9 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     # Filters that look back still see what has ended; for all others nothing stays.
     kept_for_the_past = ended and broker.world is not None and broker.world.remembers
     broker, out = reports.retract(broker, [source] if known is not None and not kept_for_the_past else [])
+    handed = _handed(broker, (), gone)
     broker, more = table_changed(broker, names)
-    return broker, out + more
+    return broker, handed + out + more
 
 
 def _without(given: Mapping[Any, Any], *keys: Hashable) -> dict[Any, Any]:
@@ -211,7 +212,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
     else:
         table = table.without([s.name for s in gone], source)
     broker = changed(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
-    handed = _handed(broker, new, [s for s in gone if s.name not in broker.table.where])
+    handed = _handed(broker, new, gone)
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
     broker, replies = reports.retell(broker, str(source), before, new)
     broker, heard = _links_heard(broker, source, message.links)
@@ -251,13 +252,18 @@ def _handed(
     only: Hashable = None,
     but: Hashable = None,
 ) -> Out:
-    """Hand subscriptions to the local clients that could satisfy them, and take them back (V)."""
+    """Hand subscriptions to the local clients that could satisfy them, and take them back (V).
+
+    What somebody else still wants under the same name is not taken back.
+    """
     out: Out = []
+    where = broker.table.where
     for client in broker.providers.values():
         if client.name == but or only not in (None, client.name):
             continue
         can = [s for s in new if isinstance(s, Subscription) and s.possible(client.capabilities)]
-        could = [s for s in gone if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        left = [s for s in gone if isinstance(s, Subscription) and set(where.get(s.name, ())) <= {client.name}]
+        could = [s for s in left if s.possible(client.capabilities)]
         if can:
             out.append(Envelope(broker.name, client.name, Sub(tuple(can))))
         if could:
