@@ -159,16 +159,21 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
     """Equation 6, then 8; of a composite event the parts are routed."""
     events = [s for s in message.subscriptions if isinstance(s, Composite)]
     new: list[Routable] = [s for s in message.subscriptions if not isinstance(s, Composite)]
+    left: list[Routable] = []
     if events:
         new += [part for event in events for part in event.subscriptions]
-        begun = {**broker.composing.get(source, {}), **{event.name: (event, {}) for event in events}}
+        held, stay = broker.composing.get(source, {}), {s.name for s in new}
+        former = [s for event in events if event.name in held for s in held[event.name][0].subscriptions]
+        left = [s for s in former if s.name not in stay]  # an event that is made of other parts now
+        begun = {**held, **{event.name: (event, ()) for event in events}}
         broker = changed(broker, composing={**broker.composing, source: begun})
     if broker.rules.cyclic:
         new = [_renewed(s, broker.seen.get(s.name, UNSEEN)) for s in new]
         broker = changed(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
-    broker = changed(broker, table=broker.table.with_(new, source))
-    handed = _handed(broker, new, (), but=source)
-    broker, out = table_changed(broker, [s.name for s in new])
+    table = broker.table.without([s.name for s in left], source)
+    broker = changed(broker, table=table.with_(new, source))
+    handed = _handed(broker, new, left, but=source)
+    broker, out = table_changed(broker, [s.name for s in (*new, *left)])
     return broker, handed + out
 
 
@@ -361,11 +366,16 @@ def _composed(broker: Broker, client: Hashable, item: Notification) -> tuple[Bro
 
 
 def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Out]:
-    """The look-up service (II.C): who could satisfy it; or, from the cache, the latest that does (VIII)."""
+    """The look-up service (II.C): who could satisfy it; or, from the cache, what does, the newest last (VIII).
+
+    The cache knows what local clients published or were told. A provider publishes only what somebody wants: the
+    newest that satisfies a subscription may have been true once and not be so any longer, and nothing here says that.
+    Who asks bounds that by the age.
+    """
     asked = message.subscription
     if message.ask == "value":
         cached = fresh(broker.recent, message.now, message.age, _published)
-        found: tuple[Any, ...] = tuple(n for n in cached.values() if asked.accepts(n))
+        found: tuple[Any, ...] = tuple(sorted((n for n in cached.values() if asked.accepts(n)), key=_published))
     else:
         can = broker.providers.values() if isinstance(asked, Subscription) else ()
         found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]

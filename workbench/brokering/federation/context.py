@@ -68,9 +68,9 @@ POLICIES = ("drop", "resend", "queue")
 class Policy:
     """What becomes of what is for the other side of a link while it is cut.
 
-    >>> Policy("que")
+    >>> Policy("que", length=0)
     Traceback (most recent call last):
-    workbench.errors.ScenarioError: policy 'que'; did you mean 'queue'?
+    workbench.errors.ScenarioError: policy 'que'; did you mean 'queue'?; length = 0; expected a whole number from 1
     """
 
     kind: str = "resend"
@@ -79,8 +79,17 @@ class Policy:
     age: float = 600.0
 
     def __post_init__(self) -> None:
+        faults = []
         if self.kind not in POLICIES:
-            raise ScenarioError(f"policy {self.kind!r}; {did_you_mean(self.kind, POLICIES)}")
+            faults.append(f"policy {self.kind!r}; {did_you_mean(self.kind, POLICIES)}")
+        if not 0 < self.resend_after < math.inf:
+            faults.append(f"resend_after = {self.resend_after}; expected a time after now")
+        if not isinstance(self.length, int) or self.length < 1:
+            faults.append(f"length = {self.length}; expected a whole number from 1")
+        if not self.age >= 0:
+            faults.append(f"age = {self.age}; expected a number of at least 0")
+        if faults:
+            raise ScenarioError("; ".join(faults))
 
 
 @dataclass(frozen=True)
@@ -167,6 +176,9 @@ class Exchange:
         self.brokers = {b: Broker(b, frozenset(overlay.neighbours(b)), made) for b in overlay.brokers}
         self.delay = delay
         self.policies = policies or {}
+        for broker in self.policies:
+            if broker not in self.brokers:
+                raise ScenarioError(f"a policy of broker {broker!r}; {did_you_mean(broker, self.brokers)}")
         self.wireless = frozenset(wireless)
         self.now = 0.0
         self.home: dict[Hashable, str] = {}
