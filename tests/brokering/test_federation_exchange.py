@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 
-from workbench.brokering.federation import Composite, Exchange, Policy, Provider, Subscription, attribute
+from workbench.brokering.federation import (
+    Composite,
+    Exchange,
+    Policy,
+    Provider,
+    Rules,
+    Subscription,
+    attribute,
+    divided,
+)
 from workbench.brokering.federation.attributes import Notification
-from workbench.brokering.federation.overlay import Overlay, chain
-from workbench.errors import ScenarioError
+from workbench.brokering.federation.messages import Refused
+from workbench.brokering.federation.overlay import Overlay, chain, ring
+from workbench.errors import ScenarioError, UpdateError
 
 hot = Subscription("σ", attribute("heat") > 25)
 
@@ -156,3 +167,245 @@ def test_a_policy_that_cannot_be_followed_is_refused_with_all_its_faults(given: 
 def test_a_policy_is_that_of_a_broker_there_is() -> None:
     with pytest.raises(ScenarioError, match="'B9'"):
         Exchange(chain(2), policies={"B9": Policy()})
+
+
+# -- time (II, III) ----------------------------------------------------------------------------------------
+
+
+def far(delay: object = 1) -> Exchange:
+    """A consumer four messages from its provider, whose heat is the time."""
+    made = Exchange(chain(3), delay=delay)  # type: ignore[arg-type]
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B3", sensor=lambda: {"heat": made.now})
+    made.subscribe("κ", "B1", Subscription("any", attribute("heat").exists))
+    made.settle()
+    return made
+
+
+def test_a_notification_takes_the_delay_of_each_link_while_the_provider_goes_on() -> None:
+    made = far()
+    began = made.now
+    made.readings("thermometer", [(began + t, {"heat": t}) for t in range(6)])
+    made.advance(began + 3)
+    assert made.numbers["thermometer"] == 4 and "κ" not in made.inbox  # it has said four things, none is there yet
+    made.settle()
+    assert [(d.t - began, d.latency) for d in made.counts.deliveries] == [(t + 4, 4) for t in range(6)]
+    assert made.blocked["κ"] == 0
+
+
+def test_who_asks_is_blocked_until_the_answer_is_there_while_everybody_else_goes_on() -> None:
+    made = far()
+    began = made.now
+    made.readings("thermometer", [(began + t, {"heat": t}) for t in range(100)])
+    found = made.query("doctor", hot, at="B1")
+    # Three brokers are looked up, one, two and three links away and back; to the provider and back it is four.
+    assert made.now - began == made.blocked["doctor"] == 2 * (1 + 2 + 3 + 4)
+    assert found is None and made.invoked["thermometer"] == 1
+    assert made.numbers["thermometer"] >= 20 and len(made.inbox["κ"]) >= 16
+
+
+@pytest.mark.parametrize("asked", [hot, Subscription("any", attribute("heat").exists)], ids=["in vain", "answered"])
+def test_a_provider_is_looked_up_once_and_asked_directly_from_then_on(asked: Subscription) -> None:
+    made = far()
+    took = []
+    for _ in range(3):
+        began = made.now
+        made.query("κ", asked)
+        took.append(made.now - began)
+    assert took == [2 + 4 + 6 + 8, 8, 8]
+    made.leave("thermometer")
+    made.provide(Provider("new", frozenset({"heat"})), "B1", sensor=lambda: {"heat": 7})
+    made.settle()
+    began = made.now
+    found = made.query("κ", Subscription(asked.name, asked.expression))
+    assert made.now - began >= 6 + 2 + 4  # the old one is not there; who is?
+    assert (found is None) == (asked is hot)
+
+
+def test_who_found_nobody_looks_again() -> None:
+    made = Exchange(chain(3))
+    assert made.query("κ", hot, at="B1") is None
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B3", sensor=lambda: {"heat": 30})
+    assert made.query("κ", hot).attributes == {"heat": 30}
+
+
+def test_what_is_on_its_way_when_a_link_breaks_is_lost_there_and_tables_are_made_good() -> None:
+    made = far(delay=lambda a, b: 5)
+    made.reading("thermometer", {"heat": 1})
+    made.advance(made.now + 7)
+    made.cut("B3", "B2")
+    made.subscribe("κ", "B1", hot)
+    made.settle()
+    assert [(loss.where, loss.why, loss.message) for loss in made.counts.losses] == [
+        ("B2-B3", "link broke", "Forward"),
+        ("B2-B3", "link down", "TableUpdate"),
+    ]
+    made.mend("B3", "B2")
+    made.settle()
+    assert set(made.providers["thermometer"].wanted) == {"any", "σ"}
+
+
+def test_on_a_link_nothing_overtakes_what_was_sent_before() -> None:
+    slow: list[int] = []
+    made = far(delay=lambda a, b: slow.pop() if slow and (a, b) == ("B3", "B2") else 0)
+    slow += [1, 1, 9]
+    for heat in range(3):
+        made.reading("thermometer", {"heat": heat})
+    made.settle()
+    assert [n.number for n in made.inbox["κ"]] == [1, 2, 3]
+
+
+# -- one broker at a time (IV.A) ---------------------------------------------------------------------------
+
+
+def test_a_second_broker_is_refused_by_name() -> None:
+    made = thermometer(chain(2), "B1")
+    made.subscribe("κ", "B1", hot)
+    for again in (
+        lambda: made.subscribe("κ", "B2", hot),
+        lambda: made.query("κ", hot, at="B2"),
+        lambda: made.provide(Provider("thermometer", frozenset({"heat"})), "B2"),
+    ):
+        with pytest.raises(UpdateError, match="is at broker 'B1'; to have it go on at 'B2', attach it"):
+            again()
+    assert "κ" not in made.brokers["B2"].clients
+    made.leave("κ")
+    made.subscribe("κ", "B2", hot)  # who left may come back anywhere
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("there", [chain(4), ring(4)], ids=["chain", "ring"])
+@pytest.mark.parametrize(("path", "provider"), [("B2", "B4"), ("B4", "B1"), ("B3", "B3")])
+def test_a_consumer_that_attaches_elsewhere_misses_nothing_and_hears_all_once(
+    there: Overlay, delay: int, path: str, provider: str
+) -> None:
+    made = Exchange(there, delay=delay)
+    made.provide(Provider("thermometer", frozenset({"heat"})), provider)
+    made.subscribe("κ", "B1", hot)
+    made.settle()
+    began = made.now
+    made.readings("thermometer", [(began + t, {"heat": 30}) for t in range(60)])
+    made.advance(began + 20)
+    made.attach("κ", path)
+    made.advance(began + 60)
+    made.settle()
+    assert sorted(n.number for n in made.inbox["κ"]) == list(range(1, 61))
+    assert [b for b in made.brokers if "κ" in made.brokers[b].clients] == [path]
+
+
+def test_a_provider_that_attaches_elsewhere_is_handed_what_is_wanted_there() -> None:
+    made = thermometer(chain(3), "B1")
+    made.subscribe("κ", "B2", hot)
+    made.attach("thermometer", "B3")
+    made.reading("thermometer", {"heat": 30})
+    assert len(made.inbox["κ"]) == 1 and made.query("κ", hot) is None  # it has no sensor to read
+    made.unsubscribe("κ", "σ")
+    assert not made.providers["thermometer"].wanted and "thermometer" not in made.brokers["B1"].clients
+
+
+def test_who_attaches_while_its_old_broker_is_cut_off_leaves_it_when_that_can_be_said() -> None:
+    made = thermometer(chain(2), "B1")
+    made.subscribe("κ", "B1", hot)
+    made.cut("B1", "B2")
+    made.attach("κ", "B2")
+    assert "κ" in made.brokers["B1"].clients
+    made.mend("B1", "B2")
+    assert "κ" not in made.brokers["B1"].clients and not made.waiting
+    made.reading("thermometer", {"heat": 30})
+    assert len(made.inbox["κ"]) == 1
+
+
+# -- who is known here (IV.D) ------------------------------------------------------------------------------
+
+
+def test_who_is_not_known_is_refused_whatever_it_asks_and_who_registered_is_not() -> None:
+    made = Exchange(chain(2), Rules(accounts={"κ": "secret", "thermometer": ""}))
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B2", sensor=lambda: {"heat": 30})
+    for fresh_for in (0, 60):
+        assert isinstance(made.query("κ", hot, fresh_for, at="B1"), Refused)
+    made.subscribe("κ", "B1", hot)
+    assert not made.brokers["B1"].clients and not made.wishes
+    made.register("κ", "B1", credentials="secret")
+    made.subscribe("κ", "B1", hot)
+    made.reading("thermometer", {"heat": 31})
+    assert [n.attributes["heat"] for n in made.inbox["κ"]] == [31]
+    assert made.query("κ", hot).attributes == {"heat": 30}
+    made.attach("κ", "B2")  # its credentials go along
+    assert set(made.brokers["B2"].clients) == {"κ", "thermometer"} and not made.brokers["B1"].clients
+
+
+def test_who_and_what_is_not_there_is_said_by_name_and_nothing_has_changed() -> None:
+    made = thermometer(chain(3), "B1")
+    for mistake, said in (
+        (lambda: made.unsubscribe("thermometre", "σ"), "'thermometer'"),
+        (lambda: made.leave("κ"), "no client 'κ'"),
+        (lambda: made.reading("thermometre", {}), "did you mean 'thermometer'"),
+        (lambda: made.attach("thermometer", "B9"), "no broker 'B9'"),
+        (lambda: made.subscribe("κ", "B9", hot), "no broker 'B9'"),
+        (lambda: made.query("κ", hot, at="B9"), "no broker 'B9'"),
+        (lambda: made.relink("B2", "B1", "B9"), "no broker 'B9'"),
+        (lambda: made.relink("B9", "B1", "B2"), "no broker 'B9'"),
+        (lambda: made.relink("B3", "B1", "B2"), "no link between 'B3' and 'B1'"),
+        (lambda: made.relink("B2", "B1", "B3"), "linked already"),
+        (lambda: made.mend("B1", "B3"), "no link between"),
+    ):
+        with pytest.raises(UpdateError, match=said):
+            mistake()
+    assert made.overlay.links == (("B1", "B2"), ("B2", "B3"))
+    made.subscribe("κ", "B3", hot)
+    made.reading("thermometer", {"heat": 30})
+    assert len(made.inbox["κ"]) == 1
+
+
+# -- who is away -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "heard", "lost"),
+    [
+        (Policy(),                     [1, 2, 3, 4], {}),
+        (Policy("queue", length=3),    [2, 3, 4],    {"queue full": 1}),
+        (Policy("queue", age=25),      [3, 4],       {"too old": 2}),
+        (Policy("drop"),               [],           {"dropped": 4}),
+    ],
+)  # fmt: skip
+def test_what_a_consumer_that_is_away_is_to_be_told_waits_so_much_and_so_long(
+    policy: Policy, heard: list, lost: dict
+) -> None:
+    made = Exchange(chain(2), policies={"B1": policy})
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B2")
+    made.subscribe("κ", "B1", hot)
+    made.disconnect("κ")
+    for t in (0, 10, 20, 30):
+        made.advance(t)
+        made.reading("thermometer", {"heat": 30})
+        made.disconnect("κ")  # it is away still
+    made.advance(45)
+    made.reconnect("κ")
+    assert [n.number for n in made.inbox.get("κ", [])] == heard
+    assert Counter(loss.why for loss in made.counts.losses) == lost
+    assert {loss.where for loss in made.counts.losses} <= {"B1"}
+
+
+def test_who_leaves_while_it_is_away_hears_nothing_of_what_waited() -> None:
+    made = thermometer(chain(1), "B1")
+    made.subscribe("κ", "B1", hot)
+    made.disconnect("κ")
+    made.reading("thermometer", {"heat": 30})
+    made.leave("κ")
+    made.reconnect("κ")
+    assert "κ" not in made.inbox and [loss.why for loss in made.counts.losses] == ["left"]
+
+
+def test_what_waits_at_the_old_parent_of_a_broker_goes_after_it() -> None:
+    made = Exchange(Overlay([("B1", "B2"), ("B1", "phone")]), policies={"B1": Policy("queue")})
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B1")
+    made.subscribe("κ", "phone", hot)
+    made.cut("B1", "phone")
+    made.reading("thermometer", {"heat": 30})
+    made.relink("phone", "B1", "B2")
+    assert len(made.inbox["κ"]) == 1 and not made.waiting and not made.counts.losses
+
+
+def test_by_load_who_has_little_to_say_goes_to_who_has_little_to_do() -> None:
+    homes = divided("abcdef", "load", chain(3), {"a": 5, "b": 2})
+    assert [sum({"a": 5, "b": 2}.get(c, 1) for c in homes if homes[c] == b) for b in ("B1", "B2", "B3")] == [5, 3, 3]

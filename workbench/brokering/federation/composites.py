@@ -63,7 +63,7 @@ class Composite:
     def _latest(self, seen: Seen) -> dict[str, Notification] | None:
         """The latest for each part; in order, the latest that leaves something before it for the parts before."""
         found, end = {}, len(seen)
-        for label, part in reversed(self.parts.items()):
+        for label, part in reversed(list(self.parts.items())):
             at = next((i for i in range(end - 1, -1, -1) if part(seen[i])), None)
             if at is None:
                 return None
