@@ -314,6 +314,25 @@ def test_who_attaches_while_its_old_broker_is_cut_off_leaves_it_when_that_can_be
     assert len(made.inbox["κ"]) == 1
 
 
+def test_who_leaves_or_comes_back_before_its_old_broker_could_be_told_keeps_nothing_there() -> None:
+    for comes_back in (True, False):
+        made = thermometer(chain(2), "B1")
+        made.subscribe("κ", "B1", hot)
+        made.cut("B1", "B2")
+        made.attach("κ", "B2")
+        made.unsubscribe("κ", "σ")
+        if comes_back:
+            made.attach("κ", "B1")
+        else:
+            made.leave("κ")
+        made.mend("B1", "B2")
+        assert [set(broker.clients) - {"thermometer"} for broker in made.brokers.values()] == [
+            {"κ"} if comes_back else set(),
+            set(),
+        ]
+        assert not any(len(broker.table) for broker in made.brokers.values()) and not made.waiting
+
+
 # -- who is known here (IV.D) ------------------------------------------------------------------------------
 
 

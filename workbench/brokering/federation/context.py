@@ -236,6 +236,8 @@ class Exchange:
         """whom each consumer found by look-up for a question, at each broker"""
         self._owners: dict[Hashable, dict[Hashable, Subscription]] = {}
         self._moved: dict[Hashable, set[Any]] = {}
+        self._parting: set[tuple[Hashable, str]] = set()
+        """who has still to be said goodbye for, and where"""
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Any] = Counter()
         self._travelling = 0
@@ -344,31 +346,33 @@ class Exchange:
         old = self._home(client)
         if broker == old:
             return
-        self.home[client] = broker
+        del self.home[client]
         self._moved.setdefault(client, set())
-        if client in self.clients:
-            self._register(self.clients[client], broker)
+        self._register(self.clients.get(client, LocalClient(client)), broker)
         if self.wishes.get(client):
             self._do(client, broker, Sub(tuple(self.wishes[client].values())))
-        self.env.process(self._goodbye(client, old))
+        self._parting.add((client, old))
+        self.env.process(self._goodbye(client, [client, *self._between(broker, old)]))
         self._instant()
 
-    def _goodbye(self, client: Hashable, old: str) -> Steps:
-        """Leave what was a client's home, by way of its new one."""
-        home = self.home.get(client)
-        if home is None or home == old:
-            return
+    def _goodbye(self, client: Hashable, way: Sequence[Any]) -> Steps:
+        """Leave what was a client's home, by way of its new one, which says it again until it is heard."""
+        via, old, said = way[way[0] == client], way[-1], Leave()
         try:
-            yield from self._walk(self._way(client, old), Leave())
-        except CutError:  # it is said as soon as it can be
-            self.waiting.append(Waiting(self.now, math.inf, home, client, Envelope(client, old, Leave())))
+            yield from self._walk(way, said)
+        except CutError as cut:
+            if cut.lost:
+                yield from self._goodbye(client, self._between(via, old))
+            else:
+                self.waiting.append(Waiting(self.now, math.inf, via, client, Envelope(via, old, said)))
             return
-        said = self._last.get((client, old), 0.0)
-        yield self.env.timeout(max(0.0, said - self.now))  # behind what it last said there itself
-        if self.home.get(client) == old:
-            return  # it is back
+        spoke = self._last.get((client, old), 0.0)
+        yield self.env.timeout(max(0.0, spoke - self.now))  # behind what it last said there itself
+        if (client, old) not in self._parting:
+            return  # it came back, and said so itself
+        self._parting.discard((client, old))
         handed = self.brokers[old].clients.get(client)
-        self.brokers[old], out = step(self.brokers[old], client, Leave())
+        self.brokers[old], out = step(self.brokers[old], client, said)
         self._send(out)
         if handed is not None and handed.capabilities and client in self.home:
             here = {s.name for s, d in self.brokers[self.home[client]].table if d != client}
@@ -439,7 +443,7 @@ class Exchange:
             self.home[consumer] = at or min(self.brokers)
         began = self.now
         asking = self.env.process(self._asking(consumer, subscription, fresh_for, began))
-        self._run(lambda: asking.is_alive)
+        self._run(lambda: not asking.processed)
         self.blocked[consumer] += self.now - began  # type: ignore[assignment]
         return asking.value
 
@@ -472,8 +476,9 @@ class Exchange:
                 self.found.pop((consumer, asked), None)  # nobody yet
             if len(near) == len(self.brokers):
                 return None
-        except CutError:
-            pass
+        except CutError as cut:
+            if cut.lost:  # who asked hears nothing, and asks again
+                return (yield from self._asking(consumer, asked, fresh_for, since))
         unavailable = self._held_up(home, consumer, Query(asked), since)
         if unavailable is not None:
             yield self.env.timeout(self.delay(home, consumer))
@@ -561,7 +566,8 @@ class Exchange:
         self.waiting = [w for w in self.waiting if w not in tried]
         for w in tried:
             if isinstance(w.what, Envelope) and isinstance(w.what.message, Leave):
-                self.env.process(self._goodbye(w.client, w.what.destination))  # type: ignore[arg-type]
+                if (w.client, w.what.destination) in self._parting:
+                    self.env.process(self._goodbye(w.client, self._between(w.broker, str(w.what.destination))))
             elif math.isinf(w.due) and self.now - w.since > self._policy(w.broker).age:
                 self._lose(w.broker, "too old", w.what)
             else:
@@ -660,6 +666,9 @@ class Exchange:
     def _do(self, client: Hashable, at: str, message: Any) -> None:
         self._check(client, at)
         self.home[client] = at
+        if (client, at) in self._parting:  # it is back before it was gone, and begins anew
+            self._parting.discard((client, at))
+            self._send([Envelope(client, at, Leave())])
         self._send([Envelope(client, at, message)])
 
     def _send(self, out: Out) -> None:
