@@ -290,6 +290,9 @@ def test_a_consumer_that_attaches_elsewhere_misses_nothing_and_hears_all_once(
     made.settle()
     assert sorted(n.number for n in made.inbox["κ"]) == list(range(1, 61))
     assert [b for b in made.brokers if "κ" in made.brokers[b].clients] == [path]
+    made.leave("κ")
+    made.settle()
+    assert not any(len(broker.table) for broker in made.brokers.values())
 
 
 def test_a_provider_that_attaches_elsewhere_is_handed_what_is_wanted_there() -> None:
@@ -423,6 +426,20 @@ def test_what_waits_at_the_old_parent_of_a_broker_goes_after_it() -> None:
     made.reading("thermometer", {"heat": 30})
     made.relink("phone", "B1", "B2")
     assert len(made.inbox["κ"]) == 1 and not made.waiting and not made.counts.losses
+
+
+def test_unavailable_and_what_is_resent_take_their_time_too() -> None:
+    made = far()
+    made.cut("B1", "B2")
+    began = made.now
+    made.reading("thermometer", {"heat": 30})
+    made.advance(began + 4)  # to B3, to B2, and back
+    (waits,) = made.waiting
+    assert (waits.broker, waits.due, made.counts.messages["Unavailable"]) == ("B2", began + 4 + 30, 2)
+    made.advance(began + 10)
+    made.mend("B1", "B2")
+    made.advance(began + 100)
+    assert [(d.t - began, d.latency) for d in made.counts.deliveries] == [(4 + 30 + 4, 38)]
 
 
 def test_by_load_who_has_little_to_say_goes_to_who_has_little_to_do() -> None:

@@ -5,11 +5,12 @@ On random trees, with covering and merging, and in rings; at once, or with a del
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
 import networkx as nx
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -143,6 +144,41 @@ class Machine(RuleBasedStateMachine):
             table = made.brokers[made.home[name]].table
             assert {n: s.expression for n, s in provider.wanted.items()} == {s.name: s.expression for s, _ in table}
         assert not made.waiting
+
+
+@given(
+    count=st.integers(2, 6),
+    seed=st.integers(0, 99),
+    policy=st.sampled_from([Policy("queue", length=1000, age=math.inf), Policy("resend", resend_after=7)]),
+    wishes=st.lists(st.tuples(at, expressions), min_size=1, max_size=4),
+    happens=st.lists(st.tuples(st.sampled_from(["cut", "mend", "read", "read"]), at, readings), min_size=5, max_size=25),
+)
+def test_what_waits_or_is_resent_reaches_who_wants_it_once(
+    count: int, seed: int, policy: Policy, wishes: list, happens: list
+) -> None:
+    """However many links are cut at a time, and whatever was published behind them."""
+    made = Exchange(random_tree(count, seed), policies=dict.fromkeys(random_tree(count, seed).brokers, policy))
+    brokers, links = made.overlay.brokers, made.overlay.links
+    made.provide(Provider("p", frozenset(NAMES)), brokers[seed % count])
+    for i, (where, expression) in enumerate(wishes):
+        made.subscribe(f"c{i}", brokers[where % count], Subscription(f"σ{i}", expression))
+    published = []
+    for what, where, values in happens:
+        made.advance(made.now + 5)
+        if what == "cut":
+            made.cut(*links[where % len(links)])
+        elif what == "mend" and made.down:
+            made.mend(*sorted(made.down)[where % len(made.down)])
+        elif what == "read":
+            published.append(values)
+            made.reading("p", values)
+    for way in list(made.down):
+        made.mend(*way)
+    made.advance(made.now + 100)
+    for i, (_, expression) in enumerate(wishes):
+        wanted = [n for n, values in enumerate(published, start=1) if expression(Notification(values))]
+        assert sorted(item.number for item in made.inbox.get(f"c{i}", ())) == wanted
+    assert not made.waiting and not [loss for loss in made.counts.losses if loss.message == "Forward"]
 
 
 Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

@@ -171,6 +171,8 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
         new = [_renewed(s, broker.seen.get(s.name, UNSEEN)) for s in new]
         broker = changed(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
     table = broker.table.without([s.name for s in left], source)
+    if broker.rules.cyclic:  # a client that came from elsewhere: the way there is the older one
+        table = _nowhere(table, [s.name for s in new])
     broker = changed(broker, table=table.with_(new, source))
     handed = _handed(broker, new, left, but=source)
     broker, out = table_changed(broker, [s.name for s in (*new, *left)])

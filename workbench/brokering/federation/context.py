@@ -352,17 +352,17 @@ class Exchange:
         if self.wishes.get(client):
             self._do(client, broker, Sub(tuple(self.wishes[client].values())))
         self._parting.add((client, old))
-        self.env.process(self._goodbye(client, [client, *self._between(broker, old)]))
+        self.env.process(self._goodbye(client, broker, old, [client]))
         self._instant()
 
-    def _goodbye(self, client: Hashable, way: Sequence[Any]) -> Steps:
+    def _goodbye(self, client: Hashable, via: str, old: str, come: Sequence[Hashable] = ()) -> Steps:
         """Leave what was a client's home, by way of its new one, which says it again until it is heard."""
-        via, old, said = way[way[0] == client], way[-1], Leave()
+        said = Leave()
         try:
-            yield from self._walk(way, said)
+            yield from self._walk([*come, *self._between(via, old)], said)
         except CutError as cut:
             if cut.lost:
-                yield from self._goodbye(client, self._between(via, old))
+                yield from self._goodbye(client, via, old)
             else:
                 self.waiting.append(Waiting(self.now, math.inf, via, client, Envelope(via, old, said)))
             return
@@ -567,7 +567,7 @@ class Exchange:
         for w in tried:
             if isinstance(w.what, Envelope) and isinstance(w.what.message, Leave):
                 if (w.client, w.what.destination) in self._parting:
-                    self.env.process(self._goodbye(w.client, self._between(w.broker, str(w.what.destination))))
+                    self.env.process(self._goodbye(w.client, w.broker, str(w.what.destination)))
             elif math.isinf(w.due) and self.now - w.since > self._policy(w.broker).age:
                 self._lose(w.broker, "too old", w.what)
             else:
@@ -721,8 +721,10 @@ class Exchange:
 
     def _between(self, broker: str, other: str) -> list[str]:
         """From a broker to another one: around what is cut, or else up to it."""
-        whole = self._whole()
-        return nx.shortest_path(whole if nx.has_path(whole, broker, other) else self.overlay.graph, broker, other)
+        for graph in (self._whole(), self.overlay.graph):
+            if nx.has_path(graph, broker, other):
+                return nx.shortest_path(graph, broker, other)
+        raise CutError
 
     def _way(self, client: Hashable, broker: str) -> list[Hashable]:
         """From a client to a broker, by its home; there is none for who has left."""
