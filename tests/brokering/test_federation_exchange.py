@@ -445,3 +445,16 @@ def test_unavailable_and_what_is_resent_take_their_time_too() -> None:
 def test_by_load_who_has_little_to_say_goes_to_who_has_little_to_do() -> None:
     homes = divided("abcdef", "load", chain(3), {"a": 5, "b": 2})
     assert [sum({"a": 5, "b": 2}.get(c, 1) for c in homes if homes[c] == b) for b in ("B1", "B2", "B3")] == [5, 3, 3]
+
+
+def test_a_name_that_meant_something_else_is_handed_as_what_it_means_now() -> None:
+    made = Exchange(chain(2), delay=1)
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B2")
+    made.settle()
+    made.subscribe("κ", "B1", Subscription("σ", attribute("heat") > 50))
+    made.leave("κ")
+    made.subscribe("κ", "B2", hot)  # it is there before the news of the other one
+    made.settle()
+    made.reading("thermometer", {"heat": 30})
+    made.settle()
+    assert len(made.inbox["κ"]) == 1

@@ -261,21 +261,27 @@ def _handed(
 ) -> Out:
     """Hand subscriptions to the local clients that could satisfy them, and take them back (V).
 
-    What somebody else still wants under the same name is not taken back.
+    What somebody else still wants under the same name is not taken back; if a name means something else by now, that
+    is handed again.
     """
     out: Out = []
-    where = broker.table.where
     for client in broker.providers.values():
         if client.name == but or only not in (None, client.name):
             continue
-        can = [s for s in new if isinstance(s, Subscription) and s.possible(client.capabilities)]
-        left = [s for s in gone if isinstance(s, Subscription) and set(where.get(s.name, ())) <= {client.name}]
+        others = {s.name: _wanted_by_others(broker.table, s.name, client.name) for s in gone}
+        anew = [others[s.name][0] for s in gone if others[s.name] and others[s.name][0] != s]
+        can = [s for s in (*new, *anew) if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        left = [s for s in gone if isinstance(s, Subscription) and not others[s.name]]
         could = [s for s in left if s.possible(client.capabilities)]
         if can:
             out.append(Envelope(broker.name, client.name, Sub(tuple(can))))
         if could:
             out.append(Envelope(broker.name, client.name, Unsub(tuple(s.name for s in could))))
     return out
+
+
+def _wanted_by_others(table: Table, name: Hashable, but: Hashable) -> list[Routable]:
+    return [table.of(d)[name] for d in table.where.get(name, ()) if d != but]
 
 
 # -- notifications ---------------------------------------------------------------------------------------

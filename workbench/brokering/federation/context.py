@@ -766,13 +766,17 @@ class Exchange:
     def _heard(self, client: Hashable, envelope: Envelope) -> None:
         item = envelope.message.item
         if client in self._moved:
-            if item in self._moved[client]:
-                return  # its old broker told it already
+            if item in self._moved[client] or (envelope.source != self.home[client] and not self._wants(client, item)):
+                return  # told by its old broker: already, or of what it took back since
             self._moved[client].add(item)
         self.counts.delivered(self.now, envelope, item.published, size(Forward(item)))
         self.inbox.setdefault(client, []).append(item)
         if client in self.providers and (reading := self._combined(client)) is not None:
             self.reading(client, reading)
+
+    def _wants(self, client: Hashable, item: Notification) -> bool:
+        wishes = self.wishes.get(client, {})
+        return item.origin in wishes or any(isinstance(w, Subscription) and w.accepts(item) for w in wishes.values())
 
     def _combined(self, provider: Hashable) -> Reading | None:
         return self.providers[provider].combined(self.inbox.get(provider, ()))
