@@ -458,3 +458,13 @@ def test_a_name_that_meant_something_else_is_handed_as_what_it_means_now() -> No
     made.reading("thermometer", {"heat": 30})
     made.settle()
     assert len(made.inbox["κ"]) == 1
+
+
+def test_who_is_elsewhere_though_its_old_broker_does_not_know_is_asked_there() -> None:
+    made = Exchange(Overlay([("B1", "B2"), ("B2", "B3")]), policies={"B1": Policy("drop")})
+    made.provide(Provider("thermometer", frozenset({"heat"})), "B2", sensor=lambda: {"heat": 30})
+    made.cut("B2", "B3")
+    made.attach("thermometer", "B3")
+    assert made.query("κ", hot, at="B1") is None
+    made.mend("B2", "B3")
+    assert made.query("κ", hot).attributes == {"heat": 30}

@@ -240,7 +240,7 @@ class Exchange:
         """who has still to be said goodbye for, and where"""
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Any] = Counter()
-        self._travelling = 0
+        self._travelling = self._said = 0
         self._running = False
 
     # -- time ------------------------------------------------------------------------------------------------
@@ -318,8 +318,14 @@ class Exchange:
             self.wishes.setdefault(consumer, {})[s.name] = s
             for part in _parts(s):
                 self._owners.setdefault(part.name, {})[consumer] = part
-        self._do(consumer, at, Sub(subscriptions))
+        self._say(consumer, at, subscriptions)
         self._instant()
+
+    def _say(self, client: Hashable, at: str, wishes: Iterable[Subscription | Composite]) -> None:
+        """Each time as a newer version: in a cycle the latest that a client said counts, wherever it said it."""
+        self._said += 1
+        newer = (replace(w, version=(self._said, 0)) if isinstance(w, Subscription) else w for w in wishes)
+        self._do(client, at, Sub(tuple(newer)))
 
     def unsubscribe(self, consumer: Hashable, *names: Hashable) -> None:
         """A consumer takes subscriptions back."""
@@ -350,7 +356,7 @@ class Exchange:
         self._moved.setdefault(client, set())
         self._register(self.clients.get(client, LocalClient(client)), broker)
         if self.wishes.get(client):
-            self._do(client, broker, Sub(tuple(self.wishes[client].values())))
+            self._say(client, broker, self.wishes[client].values())
         self._parting.add((client, old))
         self.env.process(self._goodbye(client, broker, old, [client]))
         self._instant()
@@ -458,6 +464,7 @@ class Exchange:
                     return cached.found[-1]
             near = self._near(home)
             known = self.found.setdefault((consumer, asked), {})
+            remembered = set(known)
             for broker in near:
                 if broker not in known:
                     answer = yield from self._ask(consumer, broker, Query(asked))
@@ -467,6 +474,8 @@ class Exchange:
                 for name in known[broker]:
                     if self.home.get(name) != broker:  # gone, or elsewhere: who is it now?
                         yield from self._nobody(consumer, broker, asked)
+                        if broker not in remembered:
+                            continue  # its goodbye is still on its way to the broker
                         self.found.pop((consumer, asked), None)
                         return (yield from self._asking(consumer, asked, 0.0, since))
                     found = yield from self._invoke(consumer, broker, name, asked)
