@@ -154,7 +154,7 @@ class Constraint(Expression):
         if self.name not in attributes:
             return False
         if attributes[self.name] is UNKNOWN:
-            return True if self.op == "exists" else None
+            return None  # of what a provider can produce, one notification may have it and the next may not
         return self.holds(attributes[self.name])
 
     def covers(self, other: Constraint) -> bool:

@@ -126,7 +126,7 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     """L_B without the client, all its subscriptions cancelled, nothing left of it."""
     if source not in broker.clients:
         return broker, []
-    names = list(broker.table.of(source))
+    names, gone = list(broker.table.of(source)), list(broker.table.of(source).values())
     broker = changed(
         homes.unmatched(broker, names),
         clients=broker.clients.changed_by({}, [source]),
@@ -143,8 +143,9 @@ def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Ou
     # Filters that look back still see what has ended; for all others nothing stays.
     kept_for_the_past = ended and broker.world is not None and broker.world.remembers
     broker, out = reports.retract(broker, [source] if known is not None and not kept_for_the_past else [])
+    handed = _handed(broker, (), gone)
     broker, more = table_changed(broker, names)
-    return broker, out + more
+    return broker, handed + out + more
 
 
 def _without(given: Mapping[Any, Any], *keys: Hashable) -> dict[Any, Any]:
@@ -158,16 +159,23 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
     """Equation 6, then 8; of a composite event the parts are routed."""
     events = [s for s in message.subscriptions if isinstance(s, Composite)]
     new: list[Routable] = [s for s in message.subscriptions if not isinstance(s, Composite)]
+    left: list[Routable] = []
     if events:
         new += [part for event in events for part in event.subscriptions]
-        begun = {**broker.composing.get(source, {}), **{event.name: (event, {}) for event in events}}
+        held, stay = broker.composing.get(source, {}), {s.name for s in new}
+        former = [s for event in events if event.name in held for s in held[event.name][0].subscriptions]
+        left = [s for s in former if s.name not in stay]  # an event that is made of other parts now
+        begun = {**held, **{event.name: (event, ()) for event in events}}
         broker = changed(broker, composing={**broker.composing, source: begun})
     if broker.rules.cyclic:
         new = [_renewed(s, broker.seen.get(s.name, UNSEEN)) for s in new]
         broker = changed(broker, seen=broker.seen.changed_by({s.name: s.version for s in new}))
-    broker = changed(broker, table=broker.table.with_(new, source))
-    handed = _handed(broker, new, (), but=source)
-    broker, out = table_changed(broker, [s.name for s in new])
+    table = broker.table.without([s.name for s in left], source)
+    if broker.rules.cyclic:  # a client that came from elsewhere: the way there is the older one
+        table = _nowhere(table, [s.name for s in new])
+    broker = changed(broker, table=table.with_(new, source))
+    handed = _handed(broker, new, left, but=source)
+    broker, out = table_changed(broker, [s.name for s in (*new, *left)])
     return broker, handed + out
 
 
@@ -211,7 +219,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
     else:
         table = table.without([s.name for s in gone], source)
     broker = changed(broker, table=table.with_(new, source), seen=seen, suppressed=suppressed)
-    handed = _handed(broker, new, [s for s in gone if s.name not in broker.table.where])
+    handed = _handed(broker, new, gone)
     broker, out = table_changed(broker, [s.name for s in (*new, *gone)])
     broker, replies = reports.retell(broker, str(source), before, new)
     broker, heard = _links_heard(broker, source, message.links)
@@ -251,18 +259,29 @@ def _handed(
     only: Hashable = None,
     but: Hashable = None,
 ) -> Out:
-    """Hand subscriptions to the local clients that could satisfy them, and take them back (V)."""
+    """Hand subscriptions to the local clients that could satisfy them, and take them back (V).
+
+    What somebody else still wants under the same name is not taken back; if a name means something else by now, that
+    is handed again.
+    """
     out: Out = []
     for client in broker.providers.values():
         if client.name == but or only not in (None, client.name):
             continue
-        can = [s for s in new if isinstance(s, Subscription) and s.possible(client.capabilities)]
-        could = [s for s in gone if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        others = {s.name: _wanted_by_others(broker.table, s.name, client.name) for s in gone}
+        anew = [others[s.name][0] for s in gone if others[s.name] and others[s.name][0] != s]
+        can = [s for s in (*new, *anew) if isinstance(s, Subscription) and s.possible(client.capabilities)]
+        left = [s for s in gone if isinstance(s, Subscription) and not others[s.name]]
+        could = [s for s in left if s.possible(client.capabilities)]
         if can:
             out.append(Envelope(broker.name, client.name, Sub(tuple(can))))
         if could:
             out.append(Envelope(broker.name, client.name, Unsub(tuple(s.name for s in could))))
     return out
+
+
+def _wanted_by_others(table: Table, name: Hashable, but: Hashable) -> list[Routable]:
+    return [table.of(d)[name] for d in table.where.get(name, ()) if d != but]
 
 
 # -- notifications ---------------------------------------------------------------------------------------
@@ -355,11 +374,16 @@ def _composed(broker: Broker, client: Hashable, item: Notification) -> tuple[Bro
 
 
 def _query(broker: Broker, source: Hashable, message: Query) -> tuple[Broker, Out]:
-    """The look-up service (II.C): who could satisfy it; or, from the cache, the latest that does (VIII)."""
+    """The look-up service (II.C): who could satisfy it; or, from the cache, what does, the newest last (VIII).
+
+    The cache knows what local clients published or were told. A provider publishes only what somebody wants: the
+    newest that satisfies a subscription may have been true once and not be so any longer, and nothing here says that.
+    Who asks bounds that by the age.
+    """
     asked = message.subscription
     if message.ask == "value":
         cached = fresh(broker.recent, message.now, message.age, _published)
-        found: tuple[Any, ...] = tuple(n for n in cached.values() if asked.accepts(n))
+        found: tuple[Any, ...] = tuple(sorted((n for n in cached.values() if asked.accepts(n)), key=_published))
     else:
         can = broker.providers.values() if isinstance(asked, Subscription) else ()
         found = tuple((c.name, c.endpoint) for c in can if asked.possible(c.capabilities))  # type: ignore[attr-defined]

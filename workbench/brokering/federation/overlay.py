@@ -233,10 +233,11 @@ def divided(
     """Which broker each client takes: by ``area``, ``network``, ``scope`` or ``load`` (IV).
 
     ``labels`` gives each client its position (area), its network or its context scope; clients with one label share
-    a broker. By load, each takes the broker with the fewest so far.
+    a broker. By load, the label is how much a client has to say (1 if it is not given): one after the other takes the
+    broker with the least so far.
 
-    >>> divided(["a", "b", "c"], "load", chain(2), {})
-    {'a': 'B1', 'b': 'B2', 'c': 'B1'}
+    >>> divided(["a", "b", "c", "d"], "load", chain(2), {"a": 3})
+    {'a': 'B1', 'b': 'B2', 'c': 'B2', 'd': 'B2'}
     """
     ways = ("area", "network", "scope", "load")
     if by not in ways:
@@ -245,6 +246,10 @@ def divided(
     if by == "area":
         return {c: overlay.nearest(*labels[c]) for c in clients}
     if by == "load":
-        return {c: brokers[i % len(brokers)] for i, c in enumerate(clients)}
+        load, homes = dict.fromkeys(brokers, 0.0), {}
+        for c in clients:
+            homes[c] = min(brokers, key=load.__getitem__)
+            load[homes[c]] += labels.get(c, 1)
+        return homes
     kinds = sorted({labels[c] for c in clients}, key=repr)
     return {c: brokers[kinds.index(labels[c]) % len(brokers)] for c in clients}

@@ -9,12 +9,20 @@ Here: a frozen value, subscriptions by name for each destination, so that T^D of
 
 Departure, the slips of the paper:
 
+* IV.A gives every broker the clients {κ1, ..., κn} by name, although each L_B is its own: κ_i is somebody else at each
+  broker. VII lets "client κ_i" send to "the parent broker B_i", one index for both; with many clients at a broker
+  those are two. L_B ⊂ K and N_B ⊂ β are strict: with a single broker L_B = K.
 * IV.C writes D ∈ κ ∪ N_B where κ is one client; L_B ∪ N_B is meant.
 * Equation 4 gives Γ_B2(ν1) = {κ1, κ3}. B2 has no entry for κ1, which is no client of its own: {B1, κ3}. The sentence
   after it, "κ1 is a remote client according to T_B2", has the same slip: T_B2 does not know κ1.
 * The text to equation 5 removes (B1, σ1); entries are (σ1, B1).
-* Equation 3 is *forward(B1, ν1)* with a destination, IV.D declares *forward(ν)*; *notify* has both forms too. In our
-  messages the destination stands on the envelope.
+* Equation 3 is *forward(B1, ν1)* with a destination, IV.D declares *forward(ν)*; *notify* has both forms too. And B1 in
+  *tableUpdate(B1, σ1, φ)*, equation 2, is who sends it. In our messages both ends stand on the envelope.
+* Equation 10 is to give the "matching subscription for a single destination", and gives all of D's, whatever is
+  published: no ν is in it. Γ_B(ν) = {D | ∃ σ ∈ T^D: σ(ν)} is what 4 and VII need, and is written nowhere.
+* Nothing in equation 4, equation 10 or VII leaves out the neighbour that a notification came from; two brokers that
+  want the same would pass it to and fro for ever. Γ_B(ν) here is without its source. So a client that publishes what
+  it subscribed to does not hear itself either: the paper does not say whether it should.
 * VI names the clients of B2 K2 and K3 and then κ2 and κ3.
 * IV.D names two interfaces of a broker, pub and sub; unsub comes with VI and VIII. It has brokers forward to those "who
   have clients subscribed"; of n brokers the next one may have none, and only lead there (VII).
