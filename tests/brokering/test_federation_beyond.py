@@ -76,6 +76,30 @@ def test_attaching_elsewhere_alone_causes_no_notification(who: object, delay: fl
     assert [row[1] for row in told(federation)] == ["match", "unmatch"]
 
 
+@pytest.mark.parametrize("looks_back", [False, True])
+@pytest.mark.parametrize("who", ["mobiles", "places"])
+@pytest.mark.parametrize(("brokers", "back"), [(1, "B1"), (3, "B3"), (3, "B1")])
+def test_who_left_and_comes_back_is_heard_again(looks_back: bool, who: str, brokers: int, back: str) -> None:
+    single, many = Broker(scenario(radius_m=100)), Federation(
+        scenario(radius_m=100), chain(brokers), looks_back=looks_back
+    )
+    for broker, there, then in ((single, {}, {}), (many, {"at": f"B{brokers}"}, {"at": back})):
+        other = "places" if who == "mobiles" else "mobiles"
+        broker.add(other, "other", t=1, position=(0, 0), **({"at": "B1"} if there else {}))
+        broker.add(who, "back", t=2, position=(50, 0), **there)
+        for t in (3, 4, 5):
+            broker.move("back", (40 + t, 0), t=t)
+        if isinstance(broker, Broker):
+            broker.remove(who, "back", t=6)
+        else:
+            broker.leave("back", t=6)
+        broker.add(who, "back", t=7, position=(60, 0), **then)
+        broker.move("back", (900, 0), t=8)
+        broker.advance(9)
+    expected = [tuple(row) for row in single.notifications.itertuples(index=False)]
+    assert told(many) == expected and [row[0] for row in expected if row[1] == "match"] == [2, 7]
+
+
 def test_pair_history_moves_with_the_client() -> None:
     """Who dwelt three seconds at one broker and two at the next dwelt five."""
     federation = Federation(dwelling(), chain(3))

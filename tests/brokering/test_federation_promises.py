@@ -188,8 +188,9 @@ class Machine(RuleBasedStateMachine):
         t = self.tick()
         self.both_advance(t - 1)
         client = Client(MEMBERS[population], id)
-        if self.exists(population, id) or client in self.left:
+        if self.exists(population, id):
             return
+        self.left.discard(client)
         cells = {"position": at, "price" if population == "stations" else "budget": price}
         self.single.add(population, id, t=t, **cells)
         self.federation.add(population, id, at=self.broker(broker), t=t, **cells)
@@ -233,7 +234,10 @@ class Machine(RuleBasedStateMachine):
             self.federation.remove(population, id, t=t)
         self.both_advance(t)
         if population == "drivers":
-            self.ended.append((len(self.federation.notifications), len(self.single.notifications), id))
+            self.end(id)
+
+    def end(self, driver: int) -> None:
+        self.ended.append((len(self.federation.notifications), len(self.single.notifications), driver))
 
     @rule(id=ids, table=st.sampled_from(["fixes", "places"]))
     def leave(self, id: int, table: str) -> None:
@@ -249,6 +253,13 @@ class Machine(RuleBasedStateMachine):
         self.federation.leave(client, t=t)
         self.left.add(client)
         self.both_advance(t)
+        if table == "fixes":
+            self.end(id)
+
+    @rule(population=st.sampled_from(sorted(MEMBERS)), id=ids, at=positions, price=prices, broker=st.integers(0, 9))
+    def leave_and_come_back(self, population: str, id: int, at: tuple, price: int, broker: int) -> None:
+        self.leave(id, MEMBERS[population])
+        self.add(population, id, at, price, broker)
 
     @rule(id=ids, table=st.sampled_from(["fixes", "places"]), broker=st.integers(0, 9))
     def attach(self, id: int, table: str, broker: int) -> None:

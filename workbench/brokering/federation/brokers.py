@@ -32,7 +32,7 @@ from workbench.brokering.federation import homes, reports
 from workbench.brokering.federation.attributes import Notification, Subscription
 from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.covering import SIMPLE, announcement
-from workbench.brokering.federation.interests import Interest, Report, interests_of
+from workbench.brokering.federation.interests import UNNUMBERED, Interest, Report, interests_of
 from workbench.brokering.federation.messages import (
     Answer,
     Attach,
@@ -64,7 +64,8 @@ from workbench.brokering.kept import crowded_out, fresh
 from workbench.brokering.values import changed
 from workbench.errors import ScenarioError
 
-UNSEEN = (-1, 0)
+UNSEEN: tuple[Any, ...] = ()
+"""the version of what was never seen: older than any"""
 RECENT = 10_000
 """of how many origins a broker keeps the latest notification"""
 HEARD = 1000
@@ -171,7 +172,7 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
     return broker, handed + out
 
 
-def _renewed(s: Any, seen: tuple[int, int]) -> Any:
+def _renewed(s: Any, seen: tuple[Any, ...]) -> Any:
     """A subscription under a newer version than any of its name that was seen: it came back, or says something else."""
     return s if s.version > seen else replace(s, version=(seen[0] + 1, 0))
 
@@ -201,7 +202,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         newer = tuple(s for s in new if s.version > seen.get(s.name, UNSEEN))
         suppressed += len(new) - len(newer)
         ended = tuple(s for s in message.unsubscriptions if s.version >= seen.get(s.name, UNSEEN))
-        rerouted = [s.name for s in newer if s.version[0] == seen.get(s.name, UNSEEN)[0]]
+        rerouted = [s.name for s in newer if s.version[:1] == seen.get(s.name, UNSEEN)[:1]]
         if message.sync:
             table = table.without([s.name for s in gone], source)
         new, gone = newer, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
@@ -431,7 +432,7 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
     client = message.client
     here = broker.known.get(client)
     newer = here is None or here.came != client or here.report.number < message.number
-    outdated = client in broker.clients and message.number > 0 and newer
+    outdated = client in broker.clients and message.number > UNNUMBERED and newer
     if client not in broker.departing and not outdated:
         return broker, []
     names = list(broker.table.of(client))

@@ -28,7 +28,7 @@ from typing import Any
 
 from workbench.brokering.federation.attributes import Notification
 from workbench.brokering.federation.composites import Composite
-from workbench.brokering.federation.interests import Report
+from workbench.brokering.federation.interests import UNNUMBERED, Number, Report
 from workbench.brokering.federation.tables import Routable
 
 Item = Notification | Report
@@ -168,7 +168,7 @@ class Attach:
     client: Hashable
     previous: str | None = None
     believed: Mapping[Any, Any] = field(default_factory=dict)
-    number: int = 0
+    number: Number = UNNUMBERED
     """of the client's next report: what an earlier home knows of it is older"""
     log: tuple[Report, ...] = ()
     """the client's own past, where filters look back and no broker may know it"""
@@ -178,7 +178,7 @@ class Attach:
 class Handover:
     client: Hashable
     to: str
-    number: int = 0
+    number: Number = UNNUMBERED
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Moved:
 @dataclass(frozen=True)
 class Attached:
     client: Hashable
-    number: int = 0
+    number: Number = UNNUMBERED
 
 
 @dataclass(frozen=True)

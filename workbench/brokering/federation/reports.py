@@ -167,7 +167,9 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
         return broker
     fresh = {**broker.fresh, **{c: broker.fresh.get(c, False) for c in gone}}
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
-    return changed(broker, known=known, publishing=publishing, fresh=fresh)
+    # Who was told of them did the same: what it wants is announced.
+    told = {n: reports.changed_by({}, gone) for n, reports in broker.told.items()}
+    return changed(broker, known=known, publishing=publishing, told=told, fresh=fresh)
 
 
 def _announced(broker: Broker, neighbour: str, report: Report) -> bool:
@@ -215,7 +217,8 @@ def _logged(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, O
         return broker, []
     log = joined(broker.logs.get(report.client, ()), (report,))
     broker = changed(broker, logs=broker.logs.changed_by({report.client: log}))
-    whole = [r.number for r in log] == list(range(1, len(log) + 1))
+    joined_at = report.number[0]
+    whole = [r.number[1] for r in log if r.number[0] == joined_at] == list(range(1, report.number[1] + 1))
     if whole or source not in broker.neighbours or not _concerns_locals(broker, report):
         return broker, []
     return broker, [Envelope(broker.name, report.origin, Fetch(report.client, broker.name), to=report.origin)]
@@ -229,5 +232,5 @@ def _concerns_locals(broker: Broker, report: Report) -> bool:
 
 def joined(one: tuple[Report, ...], two: Iterable[Any]) -> tuple[Report, ...]:
     """Two parts of one client's past, each report once, in the order of their numbers."""
-    by_number = {r.number: r for r in (*one, *two)}
+    by_number = {r.number[:2]: r for r in (*one, *two)}
     return tuple(by_number[n] for n in sorted(by_number))

@@ -55,7 +55,7 @@ from workbench.brokering.broker import checked, merged
 from workbench.brokering.federation import brokers, homes
 from workbench.brokering.federation.brokers import step
 from workbench.brokering.federation.counting import Counts
-from workbench.brokering.federation.interests import Report, World, back_in_time, thirds
+from workbench.brokering.federation.interests import Number, Report, World, back_in_time, thirds
 from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
 from workbench.brokering.federation.overlay import Link, Overlay, link
 from workbench.brokering.federation.state import Broker, Out, Rules
@@ -70,15 +70,21 @@ from workbench.tables import NOTIFICATIONS
 Delay = Callable[[str, str], float]
 
 
+def _next(number: Number) -> Number:
+    joined, running, _ = number
+    return joined, running + 1, 0
+
+
 @dataclass
 class Device:
     """A client as its owner holds it."""
 
     client: Client
     home: str | None
+    number: Number
+    """of its latest report"""
     died: str = ""
     """the home that it lost last"""
-    number: int = 0
     state: State | None = None
     ever: frozenset[str] = frozenset()
     staged: Change | None = None
@@ -223,7 +229,7 @@ class Federation:
             if at is None:
                 raise UpdateError(f"{change.client} is nowhere yet; say at which broker with at=")
             self._check_broker(at)
-            device = self.devices[change.client] = Device(change.client, at)
+            device = self.devices[change.client] = Device(change.client, at, (self._open or 0, 0, 0))
         there = device.state.instances if device.state is not None else {}
         device.staged = merged(device.staged, change, there)
         if t is None:
@@ -275,7 +281,7 @@ class Federation:
             if self.world.scenario.population(s.population).role == SUBSCRIPTION
         }
         past = tuple(device.log) if previous is None else ()
-        hello = Attach(device.client, previous, believed, device.number + 1, past)
+        hello = Attach(device.client, previous, believed, _next(device.number), past)
         self._enter(Envelope(device.client, device.home, hello))
         if previous is None:
             self._settle_later(device)
@@ -639,7 +645,7 @@ class Federation:
     def _publish(self, device: Device, t: int) -> None:
         if device.state is None:
             return
-        device.number += 1
+        device.number = _next(device.number)
         origin = device.home or ""
         report = Report(device.client, device.number, t, device.state, origin, device.ever)
         if self.world.remembers:

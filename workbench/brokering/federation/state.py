@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from workbench.brokering.federation.attributes import Notification
 from workbench.brokering.federation.composites import Composite, Seen
@@ -75,7 +76,7 @@ class Broker:
     table: Table = field(default_factory=Table)
     announced: Mapping[str, Named] = field(default_factory=dict)
     """what each neighbour has been told of the table"""
-    seen: Layered[Hashable, tuple[int, int]] = field(default_factory=Layered)
+    seen: Layered[Hashable, tuple[Any, int]] = field(default_factory=Layered)
     """in a cyclic overlay: the newest version of each subscription"""
     heard: Layered[Hashable, tuple[int, ...]] = field(default_factory=Layered)
     """in a cyclic overlay: the latest numbers of each origin"""
