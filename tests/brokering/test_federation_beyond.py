@@ -76,6 +76,23 @@ def test_attaching_elsewhere_alone_causes_no_notification(who: object, delay: fl
     assert [row[1] for row in told(federation)] == ["match", "unmatch"]
 
 
+def test_a_handover_that_is_faster_than_the_news_of_it_tells_no_end() -> None:
+    """The first message over the link that the client comes by is fast, and all others are slow."""
+    passed: list[float] = []
+
+    def delay(a: str, b: str) -> float:
+        if federation.env.now >= 100 and (a, b) == ("B1", "B2"):
+            passed.append(federation.env.now)
+        return 3 if len(passed) > 1 else 0
+
+    federation = Federation(scenario(radius_m=100), chain(3), delay=delay, patience=20)
+    federation.add("places", "cafe", at="B3", t=1, position=(0, 0))
+    federation.add("mobiles", 7, at="B2", t=2, position=(0, 0))
+    federation.attach(7, "B1", t=100)
+    federation.advance(200)
+    assert told(federation) == [(2, "match", "cafe", 7)] and len(passed) > 1
+
+
 @pytest.mark.parametrize("looks_back", [False, True])
 @pytest.mark.parametrize("who", ["mobiles", "places"])
 @pytest.mark.parametrize(("brokers", "back"), [(1, "B1"), (3, "B3"), (3, "B1")])

@@ -106,6 +106,7 @@ MOST = 8
 MEMBERS = {"stations": "places", "cars": "fixes", "drivers": "fixes"}
 positions = st.tuples(st.integers(0, 5), st.just(0))
 ids = st.integers(1, 3)
+ints = st.integers(0, 9)
 prices = st.integers(0, 3)
 blurs = st.sampled_from([0.0, 0.0, 1.0, float("inf")])
 
@@ -121,6 +122,7 @@ class Machine(RuleBasedStateMachine):
 
     filters = PRESENT
     routings: tuple[str, ...] = ("simple", "covering", "merging")
+    moves_are_silent = True
 
     def overlay(self, parents: list[int]) -> Overlay:
         return tree(parents)
@@ -300,7 +302,34 @@ class Machine(RuleBasedStateMachine):
             others = sorted(nx.node_connected_component(rest, old) - {broker, old, *there.neighbours(broker)})
             if others:
                 self.federation.relink(broker, old, others[to % len(others)], t=t)
-        self.both_advance(t)
+                self.t = max(self.federation.settle(), t)
+        self.both_advance(self.t)
+
+    @rule(moves=st.lists(st.tuples(st.sampled_from(["attach", "join", "retire", "relink"]), ints, ints), max_size=4))
+    def nothing_is_told_while_only_homes_and_brokers_move(self, moves: list[tuple[str, int, int]]) -> None:
+        if self.failing or not self.moves_are_silent:
+            return
+        self.wait_for_nothing_more_to_happen()
+        before = len(self.federation.notifications)
+        for what, one, two in moves:
+            if what == "attach":
+                self.attach(1 + one % 3, ("fixes", "places")[one % 2], two)
+            elif what == "join":
+                self.join_broker(one)
+            elif what == "retire":
+                self.retire_broker(one)
+            else:
+                self.relink(one, two)
+        self.wait_for_nothing_more_to_happen()
+        assert len(self.federation.notifications) == before
+
+    def wait_for_nothing_more_to_happen(self) -> None:
+        """All is quiet, the cars have expired, and time brings nothing about in the filters any longer."""
+        for _ in range(2):
+            self.t = max(self.federation.settle(), self.t) + 10
+            self.both_advance(self.t)
+        self.t = max(self.federation.settle(), self.t)
+        self.both_advance(self.t)
 
     @rule(step=st.integers(1, 6))
     def pass_time(self, step: int) -> None:
@@ -364,7 +393,7 @@ class WithoutDelaysLookingBack(WithoutDelays):
 class WithDelays(Machine):
     """Promise 2."""
 
-    patience = 20
+    patience = 60
 
     def delay(self, a: str, b: str) -> float:
         return self.draw.choice([0, 0, 0.5, 1, 2, 3])
@@ -605,7 +634,7 @@ class WithFailuresLookingBack(WithFailures):
 class WithFailuresAndDelays(WithFailures):
     """Promises 2 and 3 together."""
 
-    patience = 20
+    patience = 60
 
     def delay(self, a: str, b: str) -> float:
         return self.draw.choice([0, 0, 0.5, 1, 2, 3])

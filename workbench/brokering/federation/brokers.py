@@ -34,6 +34,7 @@ from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.covering import SIMPLE, announcement
 from workbench.brokering.federation.interests import UNNUMBERED, Interest, Report, interests_of
 from workbench.brokering.federation.messages import (
+    Anew,
     Answer,
     Attach,
     Attached,
@@ -384,7 +385,7 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
         broker = changed(broker, logs=broker.logs.changed_by({client: log}))
     if message.previous is None or message.previous == broker.name:
         return changed(broker, resyncing=broker.resyncing | {client}), []
-    asked = Handover(client, broker.name, message.number)
+    asked = Handover(client, broker.name, message.number, tuple(message.believed))
     return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
 
 
@@ -410,7 +411,7 @@ def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Brok
     here = broker.known.get(message.client)
     if here is not None and here.came == message.client and here.report.number >= message.number:
         return broker, []  # it is back already
-    names = list(broker.table.of(message.client))
+    names = list(dict.fromkeys([*broker.table.of(message.client), *message.subscriptions]))
     pairs = {n: broker.matching.get(n, {}) for n in names}
     logs = broker.logs if broker.world is not None and broker.world.remembers else {}
     broker = changed(homes.unmatched(broker, names), departing=broker.departing | {message.client})
@@ -471,19 +472,19 @@ def _logs(broker: Broker, source: Hashable, message: Logs) -> tuple[Broker, Out]
 def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple[Broker, Out]:
     """A link is there, new or again: tell the whole table. What was known from there stays until the other end is done.
 
-    ``replaces``: a neighbour that is gone for good, in whose place this one is.
+    ``replaces``: a neighbour that is gone for good, in whose place this one is. What came from that one stays until it
+    comes from here, or is given up.
     """
     table = broker.table
     if replaces is not None:
         table = table.with_(table.of(replaces).values(), neighbour).forget(replaces)
-    old = {neighbour, replaces} - {None}
-    there = frozenset(client for client, k in broker.known.items() if k.came in old)
-    known = broker.known.changed_by({client: changed(broker.known[client], came=neighbour) for client in there})
+    broker = changed(broker, neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()))
+    there = frozenset(
+        client for client, k in broker.known.items() if k.came == neighbour or reports.is_lost(broker, k)
+    )
     broker = changed(
         broker,
-        neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()),
         table=table,
-        known=known,
         announced=_without(broker.announced, neighbour, replaces),
         told=_without(broker.told, neighbour, replaces),
         unconfirmed={**_without(broker.unconfirmed, replaces), neighbour: there},
@@ -495,11 +496,26 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
     return broker, [Envelope(broker.name, neighbour, update)]
 
 
-def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
-    """A neighbour is gone for good: nothing that led to it, or came from it, stays.
+def _anew(broker: Broker, source: Hashable, message: Anew) -> tuple[Broker, Out]:
+    """Local clients are told as news, under a number of this move, and everybody behind here does the same.
 
-    In a cyclic overlay there may be another way. Where nothing was broken before, ways are found anew as after a break
-    that is repaired at once, and what came from there is uncertain until it has come by one of them.
+    So the new way is the newer one for whoever hears of it, however long what was told by the old one is on its way.
+    """
+    out = [Envelope(broker.name, n, message) for n in sorted(broker.neighbours - {str(source)})]
+    for client in broker.clients:
+        here = broker.known.get(client)
+        if here is not None and here.came == client:
+            number = (*here.report.number[:2], message.move)
+            broker, told = reports.received(broker, client, here.report._replace(number=number))
+            out += told
+    return broker, out
+
+
+def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
+    """A neighbour is gone for good: nothing that led to it stays; what came from it comes another way, or is given up.
+
+    In a cyclic overlay, where nothing was broken before, ways are found anew as after a break that is repaired at once,
+    and what came from there is uncertain until it has come by one of them.
     """
     names = list(broker.table.of(neighbour))
     finds_ways = broker.rules.cyclic and link(broker.name, neighbour) not in broker.broken
@@ -516,8 +532,8 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
         broker, out = reports.suspend(broker, neighbour, behind, "-".join(link(broker.name, neighbour)))
         broker, turned = _turned(broker, neighbour, broken=True)
         out += turned
-    else:
-        broker, out = reports.retract(broker, behind)
+    else:  # in a tree it has moved, and is told as news where it is now
+        broker, out = reports.retract(broker, behind if broker.rules.cyclic else [])
     broker, more = table_changed(broker, names)
     broker, mended = _turned(broker, neighbour, broken=False)
     return broker, out + more + mended
@@ -525,8 +541,9 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
 
 def given_up(broker: Broker) -> tuple[Broker, Out]:
     """What came from neighbours that are gone, and by no other way since, is not there any longer."""
-    gone = [c for c, k in broker.known.items() if k.came != c and k.came not in broker.neighbours]
-    return reports.retract(broker, gone)
+    gone = [c for c, k in broker.known.items() if reports.is_lost(broker, k)]
+    unconfirmed = {n: waiting - set(gone) for n, waiting in broker.unconfirmed.items()}
+    return reports.retract(changed(broker, unconfirmed=unconfirmed), gone)
 
 
 def out_of_reach(broker: Broker, client: Hashable) -> tuple[Broker, Out]:
@@ -591,8 +608,11 @@ def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Br
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
     """The neighbour has told all that it knows: what it did not name is not there any longer."""
     left = broker.unconfirmed.get(str(source), frozenset())
-    broker = changed(broker, unconfirmed=_without(broker.unconfirmed, source))
-    broker, out = reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
+    here = {c: broker.known[c] for c in left if c in broker.known}
+    lost = frozenset(c for c, k in here.items() if reports.is_lost(broker, k))
+    unconfirmed = {**_without(broker.unconfirmed, source), **({str(source): lost} if lost else {})}
+    broker = changed(broker, unconfirmed=unconfirmed)
+    broker, out = reports.retract(broker, [c for c, k in here.items() if k.came == source])
     for way in [way for way in broker.broken if broker.name in way]:
         (other,) = set(way) - {broker.name}
         if other == source or other not in broker.neighbours:
@@ -603,6 +623,6 @@ def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, 
 
 _HANDLERS: dict[type, Callable[[Broker, Hashable, Any], tuple[Broker, Out]]] = {
     Register: _register, Leave: _leave, Sub: _sub, Unsub: _unsub, TableUpdate: _table_update,
-    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links,
+    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links, Anew: _anew,
     Attach: _attach, Handover: _handover, Moved: _moved, Attached: _attached, Fetch: _fetch, Logs: _logs,
 }  # fmt: skip

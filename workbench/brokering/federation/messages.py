@@ -13,8 +13,8 @@
 
 Beyond the paper: `Attach`, `Handover`, `Moved`, `Attached` move a client between brokers with the history of its pairs;
 `Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Links` and `Suspended` say which
-link broke and whom that cuts off, `Synced` ends what a repaired one has to say. A message to a broker that is no
-neighbour goes from broker to broker (`Envelope.to`).
+link broke and whom that cuts off, `Synced` ends what a repaired one has to say; `Anew` says that a broker moved. A
+message to a broker that is no neighbour goes from broker to broker (`Envelope.to`).
 
 The size of a message is the length of its written form in bytes, once for everything it carries.
 """
@@ -121,6 +121,13 @@ class Synced:
 
 
 @dataclass(frozen=True)
+class Anew:
+    """A broker moved to another parent: all behind it are told as news of this move, by their new way."""
+
+    move: int
+
+
+@dataclass(frozen=True)
 class Suspended:
     """The way to these clients is broken at a link or broker: nothing about them is certain until it is repaired."""
 
@@ -176,9 +183,12 @@ class Attach:
 
 @dataclass(frozen=True)
 class Handover:
+    """Give a client's pairs away, of these subscriptions; it follows what its new home announced on the same way."""
+
     client: Hashable
     to: str
     number: Number = UNNUMBERED
+    subscriptions: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ def _heard_again(
 ) -> tuple[Broker, Out]:
     """Nothing new: a neighbour confirms after a repair, or it came another way."""
     waiting = any(report.client in clients for clients in broker.unconfirmed.values())
-    if (waiting or before.suspended) and before.report.number == report.number:
+    lost = is_lost(broker, before)
+    if (waiting or lost or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
         known = broker.known.changed_by({report.client: Known(report, source, hops, before.suspended and suspended)})
         fresh = {**broker.fresh, report.client: False}
@@ -79,21 +80,26 @@ def _heard_again(
         if suspended:
             broker, out = suspend(broker, source, [report.client], suspended)
             return broker, fetch + out
-        if not before.suspended:
+        if not before.suspended and not lost:
             return broker, fetch
-        broker, out = _resumed(broker, source, report)
+        broker, out = _resumed(broker, source, report, again=bool(before.suspended))
         return broker, fetch + out
     return changed(broker, suppressed=broker.suppressed + 1), []
 
 
-def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
-    """A client is certain again as it was: for all who were told of it, and all who came to want it meanwhile."""
+def is_lost(broker: Broker, known: Known) -> bool:
+    """Whether it came from a neighbour that is gone: there may be another way, by which it has not come yet."""
+    return known.came not in broker.neighbours and known.came != known.report.client
+
+
+def _resumed(broker: Broker, source: Hashable, report: Report, again: bool = True) -> tuple[Broker, Out]:
+    """A client is certain again as it was: tell who came to want it meanwhile, and ``again`` who was told of it."""
     told = dict(broker.told)
     out: Out = []
     for neighbour in sorted(broker.neighbours):
         before = told.get(neighbour, NOBODY)
         wanted = broker.table.of(neighbour).accept(report)
-        if neighbour != source and (wanted or report.client in before):
+        if neighbour != source and (again if report.client in before else wanted):
             told[neighbour] = before.changed_by({report.client: report})
             out.append(_forwarded(broker, neighbour, report))
     return changed(broker, told=told), out
@@ -129,9 +135,10 @@ def retell(
     retold: dict[Hashable, Report] = {}
     out: Out = []
     followed = frozenset().union(*{s.thirds for s in added.values() if isinstance(s, Interest)})
+    waiting = broker.unconfirmed.get(neighbour, frozenset())
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
-        if known.came == neighbour or not _speaks(broker, report, followed):
+        if known.came == neighbour or client in waiting or not _speaks(broker, report, followed):
             continue
         if last is not None and last.number == report.number and before.accept(report):
             continue

@@ -32,9 +32,11 @@ What is promised:
    what is told comes late, and promise 2 is what remains of the order.
 4. Routing tables hold nothing for clients that left.
 
-Brokers that join, retire in good order or move to another parent are no failures: none of this is told to anybody. In
-a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third parties.
-What a client did before it left the system is not remembered for those who come after it.
+Homes and brokers may move: that a client attaches elsewhere, and that brokers join, retire in good order or go to
+another parent, is no failure, and none of it is told to anybody; with delays too, if brokers have the `patience` for
+it. In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
+parties. A client that left and comes back is heard like any other; what it did before is not remembered for those who
+come after it.
 
 Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
 cycles by chance, with joins, leaves and moves of clients and of brokers, delays and failures, beside a single broker.
@@ -50,13 +52,14 @@ from typing import Any
 
 import pandas as pd
 import simpy
+from simpy.events import NORMAL, EventPriority
 
 from workbench.brokering.broker import checked, merged
 from workbench.brokering.federation import brokers, homes
 from workbench.brokering.federation.brokers import step
 from workbench.brokering.federation.counting import Counts
 from workbench.brokering.federation.interests import Number, Report, World, back_in_time, thirds
-from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
+from workbench.brokering.federation.messages import Anew, Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
 from workbench.brokering.federation.overlay import Link, Overlay, link
 from workbench.brokering.federation.state import Broker, Out, Rules
 from workbench.errors import ScenarioError, UpdateError, did_you_mean
@@ -68,6 +71,8 @@ from workbench.model.scenario import Scenario
 from workbench.tables import NOTIFICATIONS
 
 Delay = Callable[[str, str], float]
+LAST = EventPriority(NORMAL + 1)
+"""after everything else that happens at the same time"""
 
 
 def _next(number: Number) -> Number:
@@ -122,6 +127,11 @@ class Congestion:
 class Federation:
     """Brokers for the populations of a scenario, as one service.
 
+    ``patience``: how long a broker waits for what is on its way, in ticks, before it takes it for gone: what came by a
+    neighbour that moved away, and what a client whose old home is lost should find at its new one. It should be the
+    longest way through the overlay and back; with less, what comes later is told as an end and a new beginning. Where
+    every link has the same delay, that is what it is unless it is given; where delays differ, it is 0.
+
     >>> from workbench.brokering.federation.overlay import chain
     >>> from workbench.scenarios.proximity import scenario
     >>> federation = Federation(scenario(radius_m=500), chain(3))
@@ -143,7 +153,7 @@ class Federation:
         *,
         rules: Rules | None = None,
         delay: float | Delay = 0,
-        patience: int = 0,
+        patience: float | None = None,
         congestion: Congestion | None = None,
         clock: Clock | None = None,
         metric: str | None = None,
@@ -153,7 +163,8 @@ class Federation:
         self.overlay = overlay
         self.rules = replace(rules or Rules(), cyclic=overlay.cyclic)
         self.delay: Delay = delay if callable(delay) else (lambda a, b: delay)
-        self.patience = patience
+        there_and_back = 0.0 if callable(delay) else 2.0 * delay * len(overlay.graph)
+        self.patience = there_and_back if patience is None else patience
         self.congestion = congestion
         self.env = simpy.Environment()
         self.brokers = {b: self._broker(b) for b in overlay.brokers}
@@ -168,6 +179,7 @@ class Federation:
         self._closed: int | None = None
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Link] = Counter()
+        self._moves = 0
         self._taken: Counter[tuple[str, int]] = Counter()
         self._written: dict[Client, int] = {}
         """bytes of the latest report of each client"""
@@ -229,7 +241,7 @@ class Federation:
             if at is None:
                 raise UpdateError(f"{change.client} is nowhere yet; say at which broker with at=")
             self._check_broker(at)
-            device = self.devices[change.client] = Device(change.client, at, (self._open or 0, 0, 0))
+            device = self.devices[change.client] = Device(change.client, at, (self._now, 0, 0))
         there = device.state.instances if device.state is not None else {}
         device.staged = merged(device.staged, change, there)
         if t is None:
@@ -268,8 +280,9 @@ class Federation:
         if not whole:
             device.zombies |= {b for b in (previous, device.asked) if b is not None and b != broker}
         device.asked = previous if whole else None
+        # Its state goes first: what it accepts is asked for on the way to its old home, and arrives before its pairs.
+        self._publish(device, self._now)
         self._say_hello(device, previous if whole else None)
-        self._publish(device, self._open or 0)
 
     def _say_hello(self, device: Device, previous: str | None) -> None:
         """Attach, with what the device believes of each of its subscriptions."""
@@ -281,7 +294,7 @@ class Federation:
             if self.world.scenario.population(s.population).role == SUBSCRIPTION
         }
         past = tuple(device.log) if previous is None else ()
-        hello = Attach(device.client, previous, believed, _next(device.number), past)
+        hello = Attach(device.client, previous, believed, device.number, past)
         self._enter(Envelope(device.client, device.home, hello))
         if previous is None:
             self._settle_later(device)
@@ -430,23 +443,31 @@ class Federation:
             self._connect(broker, parent)
 
     def retire_broker(self, broker: str, *, t: Any = None) -> None:
-        """A broker leaves in good order: its clients go to its first neighbour, then the overlay closes over it."""
+        """A broker leaves in good order: its clients go to its first neighbour, then the overlay closes over it.
+
+        It waits for what is on its way when it begins, and until its clients are gone: with delays that takes time.
+        """
         self._check_broker(broker)
         there = self.overlay.neighbours(broker)
         if not there:
             raise UpdateError(f"broker {broker!r} has no neighbour that could take its clients")
         self._instant(t)
+        self.settle()
         for device in [d for d in self.devices.values() if d.home == broker]:
             self._do_attach(device, there[0])
-        self._close_until(self._open or 0)
+        self._close_again()
         self.settle()
         del self.brokers[broker]
         self._close_over(broker)
         self._close_again()
 
     def relink(self, broker: str, old: str, new: str, *, t: Any = None) -> None:
-        """A broker moves in the overlay: from one parent to another (a mobile broker while its user travels)."""
+        """A broker moves in the overlay: from one parent to another (a mobile broker while its user travels).
+
+        It leaves in good order, and waits for what is on its way: with delays that takes time.
+        """
         self._instant(t)
+        self.settle()
         self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
         self.down.discard(link(broker, old))
         self._epoch[link(broker, old)] += 1
@@ -454,7 +475,12 @@ class Federation:
         if self.rules.cyclic:  # what led to the old parent need not lead to the new one
             self._forget(broker, old)
         self._connect(broker, new, replaces=(None if self.rules.cyclic else old, None))
+        if not self.rules.cyclic:
+            self._moves += 1
+            self.brokers[broker], out = step(self.brokers[broker], new, Anew(self._moves))
+            self._send_all(out)
         self._repaired()
+        self._close_again()
 
     def _close_over(self, broker: str) -> None:
         neighbours = [n for n in self.overlay.neighbours(broker) if n in self.brokers]
@@ -483,7 +509,10 @@ class Federation:
         if broker in self.brokers and neighbour in self.brokers[broker].neighbours:
             self.brokers[broker], out = brokers.forgotten(self.brokers[broker], neighbour)
             self._send_all(out)
-            self._later(self.patience, lambda: self._give_up(broker))
+            self._give_up_later(broker)
+
+    def _give_up_later(self, broker: str) -> None:
+        self._later(self.patience, lambda: self._give_up(broker), last=True)
 
     def _give_up(self, broker: str) -> None:
         """What came by way of a neighbour that is gone, and has found no other way since."""
@@ -496,10 +525,12 @@ class Federation:
             if one in self.brokers and other in self.brokers:
                 self.brokers[one], out = brokers.linked(self.brokers[one], other, old)
                 self._send_all(out)
+                if old is not None:
+                    self._give_up_later(one)
 
     def _repaired(self) -> None:
         """After a repair, who waited in vain for its pairs, or left something behind, is helped."""
-        self.repairs.append(self._open or 0)
+        self.repairs.append(self._now)
         for device in self.devices.values():
             home = device.home
             if home is None or home not in self.brokers:
@@ -538,6 +569,11 @@ class Federation:
             self._close_until(instant - 1)
             self._wait_for(instant)
         self._open = instant
+
+    @property
+    def _now(self) -> int:
+        """The instant that is open, or was closed last."""
+        return self._open if self._open is not None else self._closed or 0
 
     def _close_until(self, until: int) -> None:
         while True:
@@ -683,10 +719,12 @@ class Federation:
 
     # -- the network ---------------------------------------------------------------------------------------------
 
-    def _later(self, delay: float, action: Callable[[], None]) -> None:
-        event = self.env.timeout(delay)
+    def _later(self, delay: float, action: Callable[[], None], last: bool = False) -> None:
+        event = simpy.Event(self.env)
+        event._ok, event._value = True, None
         assert event.callbacks is not None
         event.callbacks.append(lambda _: action())
+        self.env.schedule(event, priority=LAST if last else NORMAL, delay=delay)
 
     def _enter(self, envelope: Envelope) -> None:
         """A client's message reaches its broker: the way between the two is the device's own."""
