@@ -358,14 +358,38 @@ def test_a_congested_broker_drops_or_delays_and_says_so(policy: str) -> None:
     for i in range(10):
         federation.add("places", i, at="B2", t=2, position=(i, 0))
     federation.settle()
-    lost = federation.counts.loss_table["lost"].sum()
-    assert len(told(federation)) == (3 if policy == "drop" else 10)
-    assert lost == (7 if policy == "drop" else 0)
-    assert max(row[0] for row in told(federation)) == (2 if policy == "drop" else 5)
+    assert Counter(row[0] for row in told(federation)) == {2: 3, 3: 3, 4: 3, 5: 1}
+    losses = federation.counts.losses
+    assert [(x.t, x.where, x.why) for x in losses] == (
+        [(2, "B1", "congested")] * 7 + [(3, "B1", "congested")] * 4 + [(4, "B1", "congested")]
+        if policy == "drop"
+        else []
+    )
     for i in range(10):
-        federation.move(("places", i), (i, 1), t=20 + i)
+        federation.remove("places", i, t=20)
     federation.settle()
-    assert len(told(federation)) == 10  # the next report of each that was dropped gets through
+    assert not federation.matches and not federation.believed  # of a client that ended there is no next report
+
+
+@pytest.mark.parametrize("policy", ["drop", "wait"])
+@pytest.mark.parametrize("what", ["attach", "repair", "relink"])
+def test_a_congested_broker_tells_no_end_because_somebody_moved_or_a_link_is_back(policy: str, what: str) -> None:
+    federation = Federation(scenario(radius_m=100), chain(4), congestion=Congestion(2, policy))
+    for i in range(6):
+        federation.add("places", i, at="B4", t=1 + i, position=(i, 0))
+    federation.add("mobiles", 7, at="B1", t=20, position=(0, 0))
+    federation.advance(30)
+    before = told(federation)
+    if what == "attach":
+        federation.join_broker("N", "B4", t=40)
+        federation.attach(7, "N", t=41)
+    elif what == "repair":
+        federation.fail_link("B2", "B3", t=40)
+        federation.repair_link("B2", "B3", t=41)
+    else:
+        federation.relink("B1", "B2", "B4", t=40)
+    federation.settle()
+    assert told(federation) == before and len(before) == 6
 
 
 def test_every_delivery_has_messages_hops_bytes_and_latency() -> None:

@@ -18,7 +18,7 @@ from workbench.brokering.broker import Broker, Message
 from workbench.brokering.federation.interests import Report, thirds
 from workbench.brokering.federation.messages import TableUpdate
 from workbench.brokering.federation.overlay import Overlay, link
-from workbench.brokering.federation.simulated import Federation
+from workbench.brokering.federation.simulated import Congestion, Federation
 from workbench.brokering.federation.state import Rules
 from workbench.model import (
     Scenario,
@@ -123,6 +123,7 @@ class Machine(RuleBasedStateMachine):
     filters = PRESENT
     routings: tuple[str, ...] = ("simple", "covering", "merging")
     moves_are_silent = True
+    congestion: Congestion | None = None
 
     def overlay(self, parents: list[int]) -> Overlay:
         return tree(parents)
@@ -149,6 +150,7 @@ class Machine(RuleBasedStateMachine):
             delay=self.delay,
             looks_back=looks_back,
             patience=self.patience,
+            congestion=self.congestion,
         )
         self.names = list(self.federation.brokers)
         self.single = Broker(scenario)
@@ -419,6 +421,24 @@ class WithDelaysLookingBack(WithDelays):
     filters = LOOKING_BACK
 
 
+class WithCongestion(WithDelays):
+    """Promise 5, where notifications wait."""
+
+    congestion = Congestion(1, "wait")
+
+
+class WithCongestionThatDrops(WithDelays):
+    """Promise 5, where they are dropped."""
+
+    congestion = Congestion(1, "drop")
+
+    @invariant()
+    def what_is_dropped_is_counted_at_its_broker(self) -> None:
+        if hasattr(self, "federation"):
+            losses = [x for x in self.federation.counts.losses if x.why == "congested"]
+            assert all(x.where in self.names and isinstance(x.about, Report) for x in losses)
+
+
 def publisher(publication: str) -> Client:
     name, id = publication.split("/")
     return Client(MEMBERS[name], int(id))
@@ -665,6 +685,8 @@ TestWithoutDelays = case(WithoutDelays, 80, 20)
 TestWithoutDelaysLookingBack = case(WithoutDelaysLookingBack, 40, 15)
 TestWithDelays = case(WithDelays, 80, 20)
 TestWithDelaysLookingBack = case(WithDelaysLookingBack, 40, 12)
+TestWithCongestion = case(WithCongestion, 30, 15)
+TestWithCongestionThatDrops = case(WithCongestionThatDrops, 30, 15)
 TestWithFailures = case(WithFailures, 100, 20)
 TestWithFailuresLookingBack = case(WithFailuresLookingBack, 40, 15)
 TestWithFailuresAndDelays = case(WithFailuresAndDelays, 60, 15)

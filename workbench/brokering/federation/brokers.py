@@ -52,6 +52,7 @@ from workbench.brokering.federation.messages import (
     Query,
     Refused,
     Register,
+    Resend,
     Sub,
     Suspended,
     Synced,
@@ -316,7 +317,7 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
 
 def _forward(broker: Broker, source: Hashable, message: Forward) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
-        return reports.received(broker, source, message.item, message.hops, message.suspended)
+        return reports.received(broker, source, message.item, message.hops, message.suspended, message.retold)
     return _routed(broker, source, message.item, message.hops)
 
 
@@ -506,7 +507,7 @@ def _anew(broker: Broker, source: Hashable, message: Anew) -> tuple[Broker, Out]
         here = broker.known.get(client)
         if here is not None and here.came == client:
             number = (*here.report.number[:2], message.move)
-            broker, told = reports.received(broker, client, here.report._replace(number=number))
+            broker, told = reports.received(broker, client, here.report._replace(number=number), retold=True)
             out += told
     return broker, out
 
@@ -605,6 +606,10 @@ def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Br
     return reports.suspend(broker, source, message.clients, message.where)
 
 
+def _resend(broker: Broker, source: Hashable, message: Resend) -> tuple[Broker, Out]:
+    return reports.resent(broker, str(source), message.reports)
+
+
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
     """The neighbour has told all that it knows: what it did not name is not there any longer."""
     left = broker.unconfirmed.get(str(source), frozenset())
@@ -623,6 +628,7 @@ def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, 
 
 _HANDLERS: dict[type, Callable[[Broker, Hashable, Any], tuple[Broker, Out]]] = {
     Register: _register, Leave: _leave, Sub: _sub, Unsub: _unsub, TableUpdate: _table_update,
-    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links, Anew: _anew,
+    Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links,
+    Anew: _anew, Resend: _resend,
     Attach: _attach, Handover: _handover, Moved: _moved, Attached: _attached, Fetch: _fetch, Logs: _logs,
 }  # fmt: skip

@@ -13,8 +13,9 @@
 
 Beyond the paper: `Attach`, `Handover`, `Moved`, `Attached` move a client between brokers with the history of its pairs;
 `Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Links` and `Suspended` say which
-link broke and whom that cuts off, `Synced` ends what a repaired one has to say; `Anew` says that a broker moved. A
-message to a broker that is no neighbour goes from broker to broker (`Envelope.to`).
+link broke and whom that cuts off, `Synced` ends what a repaired one has to say; `Anew` says that a broker moved, and
+`Resend` asks for what a congested broker dropped. A message to a broker that is no neighbour goes from broker to broker
+(`Envelope.to`).
 
 The size of a message is the length of its written form in bytes, once for everything it carries.
 """
@@ -96,6 +97,8 @@ class Forward:
     """the links passed since its origin, this one counted"""
     suspended: str = ""
     """where the way to the client of a report is broken: it was like that last"""
+    retold: bool = False
+    """whether it is no news, but was asked for: by a subscription, or after a repair"""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,13 @@ class Anew:
     """A broker moved to another parent: all behind it are told as news of this move, by their new way."""
 
     move: int
+
+
+@dataclass(frozen=True)
+class Resend:
+    """What was forwarded of these clients was dropped: tell what they are like now."""
+
+    reports: tuple[Report, ...]
 
 
 @dataclass(frozen=True)

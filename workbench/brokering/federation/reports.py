@@ -29,7 +29,7 @@ NOBODY: Layered[Hashable, Report] = Layered()
 
 
 def received(
-    broker: Broker, source: Hashable, report: Report, hops: int = 0, suspended: str = ""
+    broker: Broker, source: Hashable, report: Report, hops: int = 0, suspended: str = "", retold: bool = False
 ) -> tuple[Broker, Out]:
     """A report from a neighbour, or from a local client."""
     client = report.client
@@ -56,7 +56,7 @@ def received(
     wanting = [n for n in sorted(broker.neighbours - {source}) if broker.table.of(n).accept(report, offer)]  # type: ignore[arg-type]
     for neighbour in sorted(broker.neighbours - {source}):  # type: ignore[arg-type]
         wants = neighbour in wanting
-        told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, wants, again)
+        told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, wants, again, retold)
         out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
@@ -101,12 +101,18 @@ def _resumed(broker: Broker, source: Hashable, report: Report, again: bool = Tru
         wanted = broker.table.of(neighbour).accept(report)
         if neighbour != source and (again if report.client in before else wanted):
             told[neighbour] = before.changed_by({report.client: report})
-            out.append(_forwarded(broker, neighbour, report))
+            out.append(_forwarded(broker, neighbour, report, retold=True))
     return changed(broker, told=told), out
 
 
 def _tell(
-    broker: Broker, neighbour: str, told: Layered[Hashable, Report], report: Report, wants: bool, suspended: bool
+    broker: Broker,
+    neighbour: str,
+    told: Layered[Hashable, Report],
+    report: Report,
+    wants: bool,
+    suspended: bool,
+    retold: bool,
 ) -> tuple[Layered[Hashable, Report], Out]:
     """Tell one neighbour of a client, if it concerns it, or if it still waits; what it has been told after that."""
     before = told.get(report.client)
@@ -115,12 +121,26 @@ def _tell(
     waits = suspended and before is not None
     if not wants and not waits and not (before is not None and broker.table.of(neighbour).accept(before)):
         return told, []
-    return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report)]
+    return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report, retold)]
 
 
-def _forwarded(broker: Broker, neighbour: str, report: Report) -> Envelope:
+def _forwarded(broker: Broker, neighbour: str, report: Report, retold: bool) -> Envelope:
     known = broker.known[report.client]
-    return Envelope(broker.name, neighbour, Forward(report, known.hops + 1, known.suspended))
+    return Envelope(broker.name, neighbour, Forward(report, known.hops + 1, known.suspended, retold))
+
+
+def resent(broker: Broker, neighbour: str, dropped: Iterable[Report]) -> tuple[Broker, Out]:
+    """A neighbour had to drop what it was told of these: tell it what is known of them now."""
+    out: Out = []
+    told = broker.told.get(neighbour, NOBODY)
+    for report in dropped:
+        known = broker.known.get(report.client)
+        if known is None:
+            out.append(Envelope(broker.name, neighbour, Forward(report._replace(state=None))))
+        elif known.came != neighbour:
+            told = told.changed_by({report.client: known.report})
+            out.append(_forwarded(broker, neighbour, known.report, retold=False))
+    return changed(broker, told={**broker.told, neighbour: told}), out
 
 
 def retell(
@@ -143,7 +163,7 @@ def retell(
         if last is not None and last.number == report.number and before.accept(report):
             continue
         if added.accept(report) or (last is not None and added.accept(last)):
-            out.append(_forwarded(broker, neighbour, report))
+            out.append(_forwarded(broker, neighbour, report, retold=True))
             retold[client] = report
     return (changed(broker, told={**broker.told, neighbour: told.changed_by(retold)}) if out else broker), out
 

@@ -31,6 +31,9 @@ What is promised:
    A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
    what is told comes late, and promise 2 is what remains of the order.
 4. Routing tables hold nothing for clients that left.
+5. With congestion: a broker that lets notifications ``wait`` is one with a delay, and promise 2 holds. Where it drops
+   them, each is counted there as a loss; no pair is told twice without the opposite in between, none because homes or
+   brokers move, and when all is quiet M is a single broker's.
 
 Homes and brokers may move: that a client attaches elsewhere, and that brokers join, retire in good order or go to
 another parent, is no failure, and none of it is told to anybody; with delays too, if brokers have the `patience` for
@@ -45,7 +48,7 @@ cycles by chance, with joins, leaves and moves of clients and of brokers, delays
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -59,7 +62,18 @@ from workbench.brokering.federation import brokers, homes
 from workbench.brokering.federation.brokers import step
 from workbench.brokering.federation.counting import Counts
 from workbench.brokering.federation.interests import Number, Report, World, back_in_time, thirds
-from workbench.brokering.federation.messages import Anew, Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
+from workbench.brokering.federation.messages import (
+    Anew,
+    Attach,
+    Attached,
+    Envelope,
+    Forward,
+    Leave,
+    Notify,
+    Pub,
+    Resend,
+    size,
+)
 from workbench.brokering.federation.overlay import Link, Overlay, link
 from workbench.brokering.federation.state import Broker, Out, Rules
 from workbench.errors import ScenarioError, UpdateError, did_you_mean
@@ -107,11 +121,12 @@ class Device:
 
 @dataclass(frozen=True)
 class Congestion:
-    """How many notifications a broker takes in within a tick, and what becomes of the rest.
+    """How many notifications a broker takes in from its neighbours within a tick, and what becomes of the rest.
 
-    ``drop``: they are lost, and counted at the broker; since our publications tell their state, the next report of the
-    same client that gets through makes it good. ``wait``: they are taken in at the next tick. Messages that keep the
-    tables right are never held up.
+    ``drop``: they are lost, and counted at the broker; since our publications tell their state, it asks at the next
+    tick what that is then. ``wait``: they are taken in at the next tick, and whatever comes after them waits behind
+    them. For what new subscriptions, moves and repairs ask for, and messages that keep the tables right, there is
+    always room.
     """
 
     capacity: int
@@ -180,7 +195,10 @@ class Federation:
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Link] = Counter()
         self._moves = 0
-        self._taken: Counter[tuple[str, int]] = Counter()
+        self._taken: dict[str, tuple[int, int]] = {}
+        """the tick at which each broker took in notifications last, and how many"""
+        self._lines: dict[str, deque[tuple[Envelope, Callable[[], None]]]] = {}
+        """what waits at each broker, in the order in which it came"""
         self._written: dict[Client, int] = {}
         """bytes of the latest report of each client"""
         self._log: list[tuple[Any, str, Any, Any]] = []
@@ -775,7 +793,7 @@ class Federation:
             elif b not in self.brokers:
                 self.counts.lost(self.env.now, b, "broker dead", envelope)
             else:
-                arrives()
+                self._take_in(b, envelope, arrives)
 
         self._later(at - self.env.now, there)
 
@@ -784,23 +802,57 @@ class Federation:
         if name not in self.brokers:
             self.counts.lost(self.env.now, name, "broker dead", envelope)
             return
-        if self._is_congested(name, envelope):
-            return
         self.brokers[name], out = step(self.brokers[name], envelope.source, envelope.message)
         self._send_all(out)
 
-    def _is_congested(self, broker: str, envelope: Envelope) -> bool:
-        if self.congestion is None or not isinstance(envelope.message, Forward):
-            return False
-        tick = math.floor(self.env.now)
-        self._taken[(broker, tick)] += 1
-        if self._taken[(broker, tick)] <= self.congestion.capacity:
-            return False
-        if self.congestion.policy == "drop":
-            self.counts.lost(self.env.now, broker, "congested", envelope)
+    def _take_in(self, broker: str, envelope: Envelope, arrives: Callable[[], None]) -> None:
+        """A neighbour's message is there: now, after those that wait, or not at all."""
+        message = envelope.message
+        if self.congestion is None:
+            arrives()
+        elif self.congestion.policy == "wait":
+            line = self._lines.setdefault(broker, deque())
+            line.append((envelope, arrives))
+            if len(line) == 1:
+                self._next_in_line(broker)
+        elif self._has_room(broker, message):
+            arrives()
         else:
-            self._later(tick + 1 - self.env.now, lambda: self._arrive(envelope))
-        return True
+            self.counts.lost(self.env.now, broker, "congested", envelope)
+            ask = Envelope(broker, envelope.source, Resend((message.item,)))
+            self._later(self._until_next_tick, lambda: self._ask(ask))
+
+    def _next_in_line(self, broker: str) -> None:
+        """Take in what waits, in its order, until a notification has to wait for the next tick."""
+        line = self._lines[broker]
+        while line and broker in self.brokers:
+            envelope, arrives = line[0]
+            if not self._has_room(broker, envelope.message):
+                self._later(self._until_next_tick, lambda: self._next_in_line(broker))
+                return
+            arrives()
+            line.popleft()
+        for envelope, _ in line:
+            self.counts.lost(self.env.now, broker, "broker dead", envelope)
+        line.clear()
+
+    def _ask(self, ask: Envelope) -> None:
+        if ask.source in self.brokers and ask.destination in self.brokers[str(ask.source)].neighbours:
+            self._send(ask)
+
+    def _has_room(self, broker: str, message: Any) -> bool:
+        """Whether a broker takes a message in at this tick: so many notifications, and all that keeps tables right."""
+        assert self.congestion is not None
+        if not isinstance(message, Forward) or message.retold:
+            return True
+        tick, taken = self._taken.get(broker, (0, 0))
+        now = math.floor(self.env.now)
+        self._taken[broker] = (now, taken + 1 if tick == now else 1)
+        return tick != now or taken < self.congestion.capacity
+
+    @property
+    def _until_next_tick(self) -> float:
+        return math.floor(self.env.now) + 1 - self.env.now
 
     # -- checks --------------------------------------------------------------------------------------------------
 
