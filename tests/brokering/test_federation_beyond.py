@@ -281,6 +281,56 @@ def test_a_broker_that_would_close_a_cycle_is_refused_by_name_and_nothing_has_ch
     assert [row[:2] for row in told(federation)] == [(2, "match"), (6, "unmatch")]
 
 
+@pytest.mark.parametrize(
+    ("operation", "names", "said"),
+    [
+        ("join_broker",   ("B9", "B11"),       "there is no broker 'B11'; did you mean 'B1'"),
+        ("join_broker",   ("B9",),             "no parent"),
+        ("join_broker",   ("B4", "B1"),        "a broker 'B4' already"),
+        ("relink",        ("B1", "B2", "B99"), "there is no broker 'B99'"),
+        ("relink",        ("B99", "B2", "B1"), "there is no broker 'B99'"),
+        ("relink",        ("B1", "B99", "B2"), "there is no broker 'B99'"),
+        ("relink",        ("B4", "B1", "B2"),  "no link between 'B4' and 'B1'"),
+        ("repair_link",   ("B1", "B4"),        "no link between 'B1' and 'B4'"),
+        ("repair_link",   ("B1", "B2"),        "is not broken"),
+        ("fail_link",     ("B1", "B4"),        "no link between 'B1' and 'B4'"),
+        ("fail_broker",   ("B99",),            "there is no broker 'B99'"),
+        ("repair_broker", ("B1",),             "is not dead"),
+        ("retire_broker", ("B99",),            "there is no broker 'B99'"),
+        ("attach",        (7, "B99"),          "there is no broker 'B99'"),
+    ],
+)  # fmt: skip
+def test_names_of_brokers_and_links_are_checked_and_nothing_has_changed(
+    operation: str, names: tuple, said: str
+) -> None:
+    federation = standing()
+    federation.advance(3)
+    overlay = federation.overlay
+    with pytest.raises(UpdateError, match=said):
+        getattr(federation, operation)(*names, t=4)
+    assert federation.overlay is overlay and set(federation.brokers) == set(overlay.brokers)
+    federation.move(7, (500, 0), t=4)  # not even the instant is begun
+    federation.advance(4)
+    assert [row[:2] for row in told(federation)] == [(2, "match"), (4, "unmatch")]
+
+
+def test_a_broker_retires_to_a_neighbour_within_reach() -> None:
+    federation = standing()
+    federation.fail_broker("B4", t=4)
+    federation.attach("cafe", "B3", t=5)
+    federation.fail_link("B2", "B3", t=6)
+    with pytest.raises(UpdateError, match="no neighbour within reach"):
+        federation.retire_broker("B3", t=7)
+    federation.repair_link("B2", "B3", t=8)
+    federation.retire_broker("B3", t=9)
+    assert federation.device("cafe").home == "B2"
+
+
+def test_an_overlay_of_several_parts_is_refused() -> None:
+    with pytest.raises(ScenarioError, match=r"2 parts: B1 \| B2; link them"):
+        Federation(scenario(radius_m=100), Overlay([], ["B1", "B2"]))
+
+
 def test_what_a_broken_link_loses_is_counted_there_and_made_good_by_its_repair() -> None:
     federation = standing()
     federation.advance(3)

@@ -74,7 +74,7 @@ from workbench.brokering.federation.messages import (
     Resend,
     size,
 )
-from workbench.brokering.federation.overlay import Link, Overlay, link
+from workbench.brokering.federation.overlay import Link, Overlay, check_connected, link
 from workbench.brokering.federation.state import Broker, Out, Rules
 from workbench.errors import ScenarioError, UpdateError, did_you_mean
 from workbench.model.clock import Clock
@@ -174,6 +174,7 @@ class Federation:
         metric: str | None = None,
         looks_back: bool = False,
     ) -> None:
+        check_connected(overlay)
         self.world = World.of(scenario, clock, metric, looks_back)
         self.overlay = overlay
         self.rules = replace(rules or Rules(), cyclic=overlay.cyclic)
@@ -408,8 +409,7 @@ class Federation:
 
     def fail_link(self, a: str, b: str, *, t: Any = None) -> None:
         """A link breaks: what is on it is lost, and what is sent over it until it is repaired."""
-        if link(a, b) not in self.overlay.links:
-            raise UpdateError(f"there is no link between {a!r} and {b!r}")
+        self._check_link(a, b)
         self._instant(t)
         self.down.add(link(a, b))
         self._epoch[link(a, b)] += 1
@@ -424,6 +424,9 @@ class Federation:
 
     def repair_link(self, a: str, b: str, *, t: Any = None) -> None:
         """A link is there again: its ends tell each other everything."""
+        self._check_link(a, b)
+        if link(a, b) not in self.down:
+            raise UpdateError(f"the link between {a!r} and {b!r} is not broken")
         self._instant(t)
         self.down.discard(link(a, b))
         self._connect(a, b)
@@ -454,8 +457,13 @@ class Federation:
         """A broker joins the overlay."""
         if broker in self.overlay.brokers:
             raise UpdateError(f"there is a broker {broker!r} already")
+        if not parents:
+            raise UpdateError(f"broker {broker!r} has no parent by which it could join")
+        for parent in parents:
+            self._check_broker(parent)
+        joined = self.overlay.with_broker(broker, *parents)
         self._instant(t)
-        self.overlay = self.overlay.with_broker(broker, *parents)
+        self.overlay = joined
         self.brokers[broker] = self._broker(broker)
         for parent in parents:
             self._connect(broker, parent)
@@ -466,9 +474,9 @@ class Federation:
         It waits for what is on its way when it begins, and until its clients are gone: with delays that takes time.
         """
         self._check_broker(broker)
-        there = self.overlay.neighbours(broker)
+        there = [n for n in self.overlay.neighbours(broker) if self._reachable(broker, n)]
         if not there:
-            raise UpdateError(f"broker {broker!r} has no neighbour that could take its clients")
+            raise UpdateError(f"broker {broker!r} has no neighbour within reach that could take its clients")
         self._instant(t)
         self.settle()
         for device in [d for d in self.devices.values() if d.home == broker]:
@@ -484,9 +492,14 @@ class Federation:
 
         It leaves in good order, and waits for what is on its way: with delays that takes time.
         """
+        for name in (broker, old, new):
+            self._check_broker(name)
+        self._check_link(broker, old)
+        moved = self.overlay.without_link(broker, old).with_link(broker, new)
+        check_connected(moved)
         self._instant(t)
         self.settle()
-        self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
+        self.overlay = moved
         self.down.discard(link(broker, old))
         self._epoch[link(broker, old)] += 1
         self._forget(old, broker)
@@ -859,6 +872,10 @@ class Federation:
     def _check_broker(self, broker: str) -> None:
         if broker not in self.brokers:
             raise UpdateError(f"there is no broker {broker!r}; {did_you_mean(broker, self.brokers)}")
+
+    def _check_link(self, a: str, b: str) -> None:
+        if link(a, b) not in self.overlay.links:
+            raise UpdateError(f"there is no link between {a!r} and {b!r}")
 
     def _change(
         self,
