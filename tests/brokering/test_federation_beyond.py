@@ -456,6 +456,32 @@ def test_every_delivery_has_messages_hops_bytes_and_latency() -> None:
     assert federation.counts.summary["mean latency"] == 12  # to the café's broker and back
 
 
+def test_a_delivery_took_what_travelled_for_it_and_no_more() -> None:
+    """Of five places at once fifteen forwards came; of one that was known already, nothing but the notification."""
+    five = Federation(scenario(radius_m=100), chain(4))
+    for i in range(5):
+        five.add("places", i, at="B4", t=1, position=(0, 0))
+    five.add("mobiles", 7, at="B1", t=2, position=(50, 0))
+    five.settle()
+    (delivery,) = five.counts.deliveries
+    assert five.counts.messages["Forward"] == 15
+    assert (delivery.messages, delivery.hops) == (16, 3)
+    links = {way: n for way, n in five.counts.links.items() if way in {("B4", "B3"), ("B3", "B2"), ("B2", "B1")}}
+    assert sum(links.values()) == 15
+
+    known = Federation(scenario(radius_m=100), chain(4), rules=Rules(blur_m=math.inf))
+    known.add("mobiles", 7, at="B1", t=1, position=(5000, 0))
+    known.add("places", "cafe", at="B4", t=2, position=(0, 0))
+    known.advance(5)
+    messages, told_bytes = sum(known.counts.messages.values()), known.counts.bytes
+    known.move(7, (5, 0), t=6)
+    known.settle()
+    (delivery,) = known.counts.deliveries
+    assert (delivery.messages, delivery.hops) == (1, 0)
+    assert sum(known.counts.messages.values()) - messages == 2  # its own report, and the notification
+    assert delivery.bytes < known.counts.bytes - told_bytes
+
+
 def test_what_a_provider_published_is_counted_on_its_way_and_while_its_consumer_was_away() -> None:
     made = Exchange(chain(3), delay=2)
     made.provide(Provider("gps", frozenset({"city"})), "B3")

@@ -6,6 +6,8 @@ Beside the federation, one single broker is told the same; the two are compared 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -18,8 +20,9 @@ from workbench.brokering.broker import Broker, Message
 from workbench.brokering.federation.interests import Report, thirds
 from workbench.brokering.federation.messages import TableUpdate
 from workbench.brokering.federation.overlay import Overlay, link
-from workbench.brokering.federation.simulated import Congestion, Federation
-from workbench.brokering.federation.state import Rules
+from workbench.brokering.federation.simulated import Congestion, Device, Federation
+from workbench.brokering.federation.state import Known, Rules
+from workbench.brokering.federation.tables import Table
 from workbench.model import (
     Scenario,
     Space,
@@ -364,16 +367,44 @@ class Machine(RuleBasedStateMachine):
         return found
 
     @invariant()
-    def tables_hold_nothing_for_who_left_and_nobody_but_clients_and_neighbours(self) -> None:
-        if not hasattr(self, "federation") or self.failing:
+    def tables_lead_to_clients_and_neighbours_only(self) -> None:
+        if hasattr(self, "federation") and not self.failing:
+            for broker in self.federation.brokers.values():
+                assert {d for _, d in broker.table} <= set(broker.clients) | set(broker.neighbours)
+
+    @invariant()
+    def nothing_is_kept_of_who_left(self) -> None:
+        """Once all is quiet; but for what promise 4 says."""
+        if not hasattr(self, "federation") or self.failing or self.federation.env.peek() < float("inf"):
             return
+        kept = {"seen"} if self.federation.rules.cyclic else set()
+        kept |= {"known", "publishing", "logs", "told"} if self.federation.world.remembers else set()
         for broker in self.federation.brokers.values():
-            destinations = {d for _, d in broker.table}
-            assert destinations <= set(broker.clients) | set(broker.neighbours)
-            if self.federation.env.peek() == float("inf"):
-                named = {n for s, _ in broker.table for n in (s.name if isinstance(s.name, frozenset) else [s.name])}
-                assert not {n for n in named if n.client in self.left}
-                assert not self.left & set(broker.clients)
+            for name in {field.name for field in fields(broker)} - {"rules", "world", *kept}:
+                assert not self.left & clients_in(getattr(broker, name)), (broker.name, name)
+        assert not self.left & clients_in([v for k, v in vars(self.federation).items() if k in DRIVER])
+
+
+DRIVER = ("devices", "profiles", "_profiled", "_last", "_taken", "_lines")
+"""what a federation holds beside its brokers and what it counted"""
+
+
+def clients_in(given: Any) -> set[Client]:
+    """Every client that a value speaks of."""
+    if isinstance(given, Client):
+        return {given}
+    if isinstance(given, Party):
+        return {given.client}
+    if isinstance(given, Table):
+        return clients_in([(s.name, d) for s, d in given])
+    if isinstance(given, Mapping):
+        return clients_in(list(given.items()))
+    if isinstance(given, Report | Known | Device):
+        return set().union(*(clients_in(getattr(given, name)) for name in ("client", "report", "came", "believed")
+                             if hasattr(given, name)))  # fmt: skip
+    if isinstance(given, list | tuple | set | frozenset):
+        return set().union(*(clients_in(x) for x in given))
+    return set()
 
 
 class WithoutDelays(Machine):

@@ -126,7 +126,7 @@ def _register(broker: Broker, source: Hashable, message: Register) -> tuple[Brok
 
 
 def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Out]:
-    """L_B without the client, all its subscriptions cancelled, nothing left of it."""
+    """L_B without the client, all its subscriptions cancelled, nothing left of it but its past where that is needed."""
     if source not in broker.clients:
         return broker, []
     names = list(broker.table.of(source))

@@ -85,9 +85,11 @@ class Notify:
     caused: float = 0.0
     """when that happened which is told of"""
     hops: int = field(default=0, compare=False)
-    """links between the broker of what is told of and the consumer's: of the farthest, if it is several"""
+    """links that what is told of passed until it was at the consumer's broker: of the farthest, if it is several"""
     subscription: Any = None
     publications: tuple[Any, ...] = ()
+    travelled: tuple[tuple[Report, int], ...] = field(default=(), compare=False, repr=False)
+    """the reports that brought it about, and how many links each passed"""
 
 
 @dataclass(frozen=True)

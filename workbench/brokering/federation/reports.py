@@ -34,10 +34,10 @@ def received(
     """A report from a neighbour, or from a local client."""
     client = report.client
     before = broker.known.get(client)
-    broker = changed(broker, news={**broker.news, client: (report.t, hops)})
+    news = {**broker.news, client: (*broker.news.get(client, ()), (report, hops))}
     if report.state is None:
         stale = before is None or before.report.number > report.number or before.came != source
-        return (broker, []) if stale else retract(broker, [client])
+        return (broker, []) if stale else retract(changed(broker, news=news), [client])
     if before is not None and before.report.number >= report.number:
         return _heard_again(broker, source, before, report, hops, suspended)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
@@ -45,6 +45,7 @@ def received(
     broker = changed(
         broker,
         known=broker.known.changed_by({client: Known(report, source, hops, suspended)}),
+        news=news,
         publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
         unconfirmed=waiting,
     )
@@ -135,7 +136,7 @@ def resent(broker: Broker, neighbour: str, dropped: Iterable[Report]) -> tuple[B
     told = broker.told.get(neighbour, NOBODY)
     for report in dropped:
         known = broker.known.get(report.client)
-        if known is None:
+        if known is None:  # it was taken back meanwhile
             out.append(Envelope(broker.name, neighbour, Forward(report._replace(state=None))))
         elif known.came != neighbour:
             told = told.changed_by({report.client: known.report})

@@ -30,7 +30,10 @@ What is promised:
 
    A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
    what is told comes late, and promise 2 is what remains of the order.
-4. Routing tables hold nothing for clients that left.
+4. When all is quiet, no broker holds anything of a client that left, in its routing table or elsewhere. But for two
+   things that have to be kept: in a cyclic overlay the version of its subscriptions, by which a duplicate that comes
+   late the long way round is known; and where filters look back, the past of what was published, which they still see
+   as third parties. Profiles are rows of the scenario's, and stay.
 5. With congestion: a broker that lets notifications ``wait`` is one with a delay, and promise 2 holds. Where it drops
    them, each is counted there as a loss; no pair is told twice without the opposite in between, none because homes or
    brokers move, and when all is quiet M is a single broker's.
@@ -72,7 +75,6 @@ from workbench.brokering.federation.messages import (
     Notify,
     Pub,
     Resend,
-    size,
 )
 from workbench.brokering.federation.overlay import Link, Overlay, check_connected, link
 from workbench.brokering.federation.state import Broker, Out, Rules
@@ -200,8 +202,6 @@ class Federation:
         """the tick at which each broker took in notifications last, and how many"""
         self._lines: dict[str, deque[tuple[Envelope, Callable[[], None]]]] = {}
         """what waits at each broker, in the order in which it came"""
-        self._written: dict[Client, int] = {}
-        """bytes of the latest report of each client"""
         self._log: list[tuple[Any, str, Any, Any]] = []
 
     def _broker(self, name: str) -> Broker:
@@ -267,7 +267,10 @@ class Federation:
             self._close_until(self._open or 0)
 
     def leave(self, client: Any, *, t: Any = None) -> None:
-        """The client leaves the system (VIII): its publications and subscriptions end, and nothing is kept of it."""
+        """The client leaves the system (VIII): its publications and subscriptions end, and nothing of it is kept.
+
+        But for what promise 4 says.
+        """
         device = self.device(client)
         self._instant(t)
         instances = tuple(device.state.instances) if device.state is not None else ()
@@ -718,7 +721,6 @@ class Federation:
         if self.world.remembers:
             device.log.append(report)
         envelope = Envelope(device.client, origin, Pub(report))
-        self._written[device.client] = size(envelope.message)
         if device.home is None or not device.connected:
             where = device.died if device.home is None else f"{device.home}-{device.client}"
             self.counts.lost(self.env.now, where, "not attached", envelope)
@@ -745,8 +747,7 @@ class Federation:
                 pairs[publication] = 0
             self._log.append((told.t, told.kind, content.publication, told.subscription))
         now = max(self.env.now, self.world.clock.ticks(told.t))
-        carried = sum(self._written.get(p.client, 0) for p in message.publications)
-        self.counts.delivered(now, envelope, message.caused, carried)
+        self.counts.delivered(now, envelope, message.caused)
 
     # -- the network ---------------------------------------------------------------------------------------------
 

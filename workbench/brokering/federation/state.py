@@ -110,8 +110,8 @@ class Broker:
     unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
     fresh: Mapping[Hashable, bool] = field(default_factory=dict)
     """clients that something new is known of, and whether it came in vain if nothing here matches"""
-    news: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
-    """of the same clients: when it happened, and how many links it passed"""
+    news: Mapping[Hashable, tuple[tuple[Report, int], ...]] = field(default_factory=dict)
+    """of the same clients: the reports that came since, and how many links each passed"""
     false_forwards: int = 0
     suppressed: int = 0
 
