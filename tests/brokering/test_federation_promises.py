@@ -125,6 +125,7 @@ class Machine(RuleBasedStateMachine):
 
     filters = PRESENT
     routings: tuple[str, ...] = ("simple", "covering", "merging")
+    looks_back = False
     moves_are_silent = True
     congestion: Congestion | None = None
 
@@ -145,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         rules = Rules(routing=data.draw(st.sampled_from(self.routings)), blur_m=blur_m)
         self.draw = Random(seed)
         scenario = world(self.filters[name])
-        looks_back = self.filters is LOOKING_BACK
+        looks_back = self.looks_back or self.filters is LOOKING_BACK
         self.federation = Federation(
             scenario,
             self.overlay(parents),
@@ -195,7 +196,7 @@ class Machine(RuleBasedStateMachine):
         t = self.tick()
         self.both_advance(t - 1)
         client = Client(MEMBERS[population], id)
-        if self.exists(population, id):
+        if self.exists(population, id) or (client in self.left and self.filters is LOOKING_BACK):
             return
         self.left.discard(client)
         cells = {"position": at, "price" if population == "stations" else "budget": price}
@@ -421,6 +422,12 @@ class WithoutDelaysLookingBack(WithoutDelays):
     """Promise 1, with filters over time."""
 
     filters = LOOKING_BACK
+
+
+class WithoutDelaysRemembering(WithoutDelays):
+    """Promise 1, where filters that look back may come later; who left comes back all the same."""
+
+    looks_back = True
 
 
 class WithDelays(Machine):
@@ -714,6 +721,7 @@ def case(machine: type[Machine], examples: int, steps: int) -> Any:
 
 TestWithoutDelays = case(WithoutDelays, 80, 20)
 TestWithoutDelaysLookingBack = case(WithoutDelaysLookingBack, 40, 15)
+TestWithoutDelaysRemembering = case(WithoutDelaysRemembering, 20, 12)
 TestWithDelays = case(WithDelays, 80, 20)
 TestWithDelaysLookingBack = case(WithDelaysLookingBack, 40, 12)
 TestWithCongestion = case(WithCongestion, 30, 15)

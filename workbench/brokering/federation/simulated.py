@@ -41,8 +41,8 @@ What is promised:
 Homes and brokers may move: that a client attaches elsewhere, and that brokers join, retire in good order or go to
 another parent, is no failure, and none of it is told to anybody; with delays too, if brokers have the `patience` for
 it. In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
-parties. A client that left and comes back is heard like any other; what it did before is not remembered for those who
-come after it.
+parties. A client that left and comes back is heard like any other; to filters that look back it is a new one: what it
+did before may be forgotten, for itself and for those who come after.
 
 Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
 cycles by chance, with joins, leaves and moves of clients and of brokers, delays and failures, beside a single broker.
