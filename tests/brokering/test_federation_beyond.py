@@ -512,6 +512,8 @@ def test_mistakes_are_said() -> None:
         federation.add("mobiles", 8, t=4, position=(0, 0))
     with pytest.raises(UpdateError, match="looks back"):
         federation.update("mobiles", 7, t=5, filter=held(own.here.enclosed_by(other.reach, space=location), seconds(2)))
+    with pytest.raises(ScenarioError, match="accounts are asked for by an Exchange"):
+        standing(rules=Rules(accounts={}))
     with pytest.raises(ScenarioError, match="did you mean 'wait'"):
         Congestion(3, "wat")
 
@@ -556,6 +558,59 @@ def test_a_geographic_federation_tells_what_a_replay_tells(walkers: tuple, mobil
     assert sorted(told(made)) == sorted(tuple(row) for row in expected.itertuples(index=False))
     moved = made.counts.messages["Handover"]
     assert (moved > 0) is mobility
+
+
+ON_EARTH = pd.DataFrame(
+    [
+        (m, t, 12.40 + 0.004 * ((7 * m + t) % 12), 41.80 + 0.003 * ((m + 5 * t) % 9))
+        for m in range(8)
+        for t in range(1, 15)
+    ],
+    columns=["mobile", "t", "lon", "lat"],
+)
+ROME = pd.DataFrame(
+    [(f"p{i}", 12.40 + 0.005 * i, 41.80 + 0.002 * i) for i in range(8)], columns=["place", "lon", "lat"]
+)
+IN_ROME = {f"B{i}": (12.40 + 0.015 * (i % 3), 41.80 + 0.012 * (i // 3)) for i in range(6)}
+
+
+@pytest.mark.parametrize("keep_m", [0.0, 200.0])
+@pytest.mark.parametrize("delay", [0, 1])
+def test_a_federation_on_earth_tells_what_a_replay_tells(keep_m: float, delay: int) -> None:
+    made = federated(
+        scenario(radius_m=700), ON_EARTH, ROME, overlay=geographic(IN_ROME, "wgs84"), keep_m=keep_m, delay=delay
+    )
+    expected = replay(scenario(radius_m=700), ON_EARTH, ROME, engine="reference").notifications
+    rows = [tuple(row) for row in expected.itertuples(index=False)]
+    assert len({d.home for d in made.devices.values()}) > 2 and made.counts.messages["Handover"] > 0 and rows
+    if delay == 0:
+        assert sorted(told(made)) == sorted(rows)
+    else:  # what lasts less than it takes to hear of it is not told; in the end all is known
+        now, last = ({row[2:]: row[1] for row in given} for given in (told(made), rows))
+        assert {p for p in now if now[p] == "match"} == {p for p in last if last[p] == "match"} != set()
+
+
+def test_brokers_have_positions_of_the_kind_that_the_data_has(walkers: tuple) -> None:
+    with pytest.raises(ScenarioError, match="brokers have wgs84 positions, and the data has planar ones"):
+        federated(scenario(radius_m=700), *walkers, overlay=geographic(IN_ROME, "wgs84"))
+    with pytest.raises(ScenarioError, match="brokers have planar positions, and the data has wgs84 ones"):
+        federated(scenario(radius_m=700), ON_EARTH, ROME, overlay=geographic(IN_ROME))
+
+
+def test_time_goes_on_after_the_last_row_until_the_end_that_is_given() -> None:
+    fixes = pd.DataFrame({"mobile": [7], "t": [10], "x": [50], "y": [0]})
+    places = pd.DataFrame({"place": ["A"], "x": [50], "y": [0]})
+    for until in (12, 15, 40):
+        expected = replay(dwelling(), fixes, places, engine="reference", until=until).notifications
+        made = federated(dwelling(), fixes, places, overlay=geographic({"B1": (0, 0)}), until=until)
+        assert told(made) == [tuple(row) for row in expected.itertuples(index=False)]
+    assert told(made) == [(15, "match", "A", 7)]
+
+
+def test_the_patience_of_brokers_is_a_way_through_the_overlay_and_back_unless_it_is_given(walkers: tuple) -> None:
+    grid = geographic({f"B{i}": (500 * (i % 4), 500 * (i // 4)) for i in range(8)})
+    assert federated(scenario(radius_m=250), *walkers, overlay=grid, delay=2).patience == 32
+    assert federated(scenario(radius_m=250), *walkers, overlay=grid, delay=2, patience=50).patience == 50
 
 
 @pytest.mark.parametrize(

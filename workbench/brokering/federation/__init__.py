@@ -24,13 +24,13 @@ from workbench.brokering.federation.attributes import Notification, Subscription
 from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.context import Exchange, Policy, Provider
 from workbench.brokering.federation.mobile import over_the_air
-from workbench.brokering.federation.overlay import Overlay, geographic, overlay
+from workbench.brokering.federation.overlay import Overlay, divided, geographic, overlay
 from workbench.brokering.federation.replayed import federated
 from workbench.brokering.federation.simulated import Congestion, Federation
 from workbench.brokering.federation.state import Rules
 
 __all__ = [
-    "Overlay", "overlay", "geographic",
+    "Overlay", "overlay", "geographic", "divided",
     "Subscription", "Notification", "attribute",
     "Federation", "Rules", "Congestion", "federated",
     "Exchange", "Provider", "Composite", "Policy", "over_the_air",

@@ -179,6 +179,8 @@ class Federation:
         check_connected(overlay)
         self.world = World.of(scenario, clock, metric, looks_back)
         self.overlay = overlay
+        if rules is not None and rules.accounts is not None:
+            raise ScenarioError("accounts are asked for by an Exchange, where clients register; a Federation has none")
         self.rules = replace(rules or Rules(), cyclic=overlay.cyclic)
         self.delay: Delay = delay if callable(delay) else (lambda a, b: delay)
         there_and_back = 0.0 if callable(delay) else 2.0 * delay * len(overlay.graph)
