@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from workbench.brokering.broker import Broker, Message
-from workbench.brokering.federation.interests import Report, thirds
+from workbench.brokering.federation.interests import Interest, Report, thirds
 from workbench.brokering.federation.messages import TableUpdate
 from workbench.brokering.federation.overlay import Overlay, link
 from workbench.brokering.federation.simulated import Congestion, Device, Federation
@@ -530,7 +530,7 @@ class WithFailures(Machine):
     @rule(index=st.integers(0, 9))
     def fail_broker(self, index: int) -> None:
         t = self.tick()
-        if len(self.federation.brokers) > 2 and not any(isinstance(x, str) for x in self.failing):
+        if len(self.federation.brokers) > 2:
             broker = self.broker(index)
             self.failed = True
             self.federation.fail_broker(broker, t=t)
@@ -710,6 +710,11 @@ class WithFailuresAndDelays(WithFailures):
     """Promises 2 and 3 together."""
 
     patience = 60
+    compared = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[Party, list[Any]] = {}
 
     def delay(self, a: str, b: str) -> float:
         return self.draw.choice([0, 0, 0.5, 1, 2, 3])
@@ -718,11 +723,48 @@ class WithFailuresAndDelays(WithFailures):
         self.t = max(self.federation.settle(), self.t) + 20
         self.both_advance(self.t)
 
+    @invariant()
     def what_is_told_is_a_part_of_a_single_brokers_history_but_for_resynchronisation(self) -> None:
-        """What is late is told under another instant."""
+        """What is late is told under another instant; but nobody is told of what no two states of the pair ever were.
 
+        Where third parties are looked at, or the past, that cannot be said of two states alone.
+        """
+        if not hasattr(self, "federation"):
+            return
+        for client, device in self.federation.devices.items():
+            for name, instance in device.state.instances.items() if device.state is not None else ():
+                known = self.states.setdefault(Party(name, client), [])
+                known.extend([instance] if instance not in known else [])
+        rows = [tuple(row) for row in self.federation.notifications.itertuples(index=False)]
+        for _, kind, p, s in rows[self.compared :]:
+            mine, driver = Party(p.split("/")[0], publisher(p)), Party("drivers", Client("fixes", s))
+            assert kind == "unmatch" or any(
+                self.may_match(mine.population, a, driver, b) for a in self.states[mine] for b in self.states[driver]
+            ), (p, s)
+        self.compared = len(rows)
+
+    def may_match(self, publication: str, its: Any, driver: Party, mine: Any) -> bool:
+        world = self.federation.world
+        interest = Interest.of(world, driver, mine.regions, mine.filter)
+        return bool(interest.thirds) or interest.may_accept(publication, its.regions)
+
+    @rule()
+    def look(self) -> None:
+        """When all is quiet, whatever is not as at a single broker has a row since the failure, or nobody to say so."""
+        self.wait_until_quiet()
+        believed = {(repr(p), s.client.id) for p, s in self.federation.believed}
+        for p, s in self.single.matches ^ believed:
+            who = Client("fixes", s)
+            device, since = self.federation.devices[who], (self.broken_since or 0) if self.failing else float("inf")
+            lost = [x for x in self.federation.counts.losses if x.t >= since]
+            assert device.home is None or any(self.concerns(x.about, who, publisher(p)) for x in lost), (p, s)
+
+    @invariant()
     def nothing_is_missing_without_a_loss_since_the_failure(self) -> None:
-        """Nor is it lost before it is missed."""
+        """What is late is no loss: `look` says it when all is quiet."""
+        if not hasattr(self, "federation"):
+            return
+        self.broken_since = (self.broken_since or self.t) if self.failing else None
 
 
 class WithFailuresAndDelaysLookingBack(WithFailuresAndDelays):
