@@ -118,7 +118,7 @@ def test_positions(data: st.DataObject, metric: str, name: str) -> None:
     for place, radius_m in data.draw(st.lists(st.tuples(places[metric], st.sampled_from([0, 10, 500])), max_size=6)):
         regions = {n: r.fill({"position": place, "radius_m": radius_m}) for n, r in shops.regions}
         state = State({}, {"shops": Instance(regions, shops.filter, 1)})
-        report = Report(Client("places", "s"), 1, 1, state, "B1", frozenset({"shops"}))
+        report = Report(Client("places", "s"), (1, 1, 0), 1, state, "B1", frozenset({"shops"}))
         assert table.destinations(report) == scanned(table, report)
 
 

@@ -6,6 +6,8 @@ Beside the federation, one single broker is told the same; the two are compared 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields
 from random import Random
 from typing import Any
 
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from workbench.brokering.broker import Broker, Message
-from workbench.brokering.federation.interests import Report, thirds
+from workbench.brokering.federation.interests import Interest, Report, thirds
 from workbench.brokering.federation.messages import TableUpdate
 from workbench.brokering.federation.overlay import Overlay, link
-from workbench.brokering.federation.simulated import Federation
-from workbench.brokering.federation.state import Rules
+from workbench.brokering.federation.simulated import Congestion, Device, Federation
+from workbench.brokering.federation.state import Known, Rules
+from workbench.brokering.federation.tables import Table
 from workbench.model import (
     Scenario,
     Space,
@@ -106,6 +109,7 @@ MOST = 8
 MEMBERS = {"stations": "places", "cars": "fixes", "drivers": "fixes"}
 positions = st.tuples(st.integers(0, 5), st.just(0))
 ids = st.integers(1, 3)
+ints = st.integers(0, 9)
 prices = st.integers(0, 3)
 blurs = st.sampled_from([0.0, 0.0, 1.0, float("inf")])
 
@@ -121,6 +125,9 @@ class Machine(RuleBasedStateMachine):
 
     filters = PRESENT
     routings: tuple[str, ...] = ("simple", "covering", "merging")
+    looks_back = False
+    moves_are_silent = True
+    congestion: Congestion | None = None
 
     def overlay(self, parents: list[int]) -> Overlay:
         return tree(parents)
@@ -139,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         rules = Rules(routing=data.draw(st.sampled_from(self.routings)), blur_m=blur_m)
         self.draw = Random(seed)
         scenario = world(self.filters[name])
-        looks_back = self.filters is LOOKING_BACK
+        looks_back = self.looks_back or self.filters is LOOKING_BACK
         self.federation = Federation(
             scenario,
             self.overlay(parents),
@@ -147,6 +154,7 @@ class Machine(RuleBasedStateMachine):
             delay=self.delay,
             looks_back=looks_back,
             patience=self.patience,
+            congestion=self.congestion,
         )
         self.names = list(self.federation.brokers)
         self.single = Broker(scenario)
@@ -188,8 +196,9 @@ class Machine(RuleBasedStateMachine):
         t = self.tick()
         self.both_advance(t - 1)
         client = Client(MEMBERS[population], id)
-        if self.exists(population, id) or client in self.left:
+        if self.exists(population, id) or (client in self.left and self.filters is LOOKING_BACK):
             return
+        self.left.discard(client)
         cells = {"position": at, "price" if population == "stations" else "budget": price}
         self.single.add(population, id, t=t, **cells)
         self.federation.add(population, id, at=self.broker(broker), t=t, **cells)
@@ -233,7 +242,10 @@ class Machine(RuleBasedStateMachine):
             self.federation.remove(population, id, t=t)
         self.both_advance(t)
         if population == "drivers":
-            self.ended.append((len(self.federation.notifications), len(self.single.notifications), id))
+            self.end(id)
+
+    def end(self, driver: int) -> None:
+        self.ended.append((len(self.federation.notifications), len(self.single.notifications), driver))
 
     @rule(id=ids, table=st.sampled_from(["fixes", "places"]))
     def leave(self, id: int, table: str) -> None:
@@ -249,6 +261,13 @@ class Machine(RuleBasedStateMachine):
         self.federation.leave(client, t=t)
         self.left.add(client)
         self.both_advance(t)
+        if table == "fixes":
+            self.end(id)
+
+    @rule(population=st.sampled_from(sorted(MEMBERS)), id=ids, at=positions, price=prices, broker=st.integers(0, 9))
+    def leave_and_come_back(self, population: str, id: int, at: tuple, price: int, broker: int) -> None:
+        self.leave(id, MEMBERS[population])
+        self.add(population, id, at, price, broker)
 
     @rule(id=ids, table=st.sampled_from(["fixes", "places"]), broker=st.integers(0, 9))
     def attach(self, id: int, table: str, broker: int) -> None:
@@ -289,7 +308,34 @@ class Machine(RuleBasedStateMachine):
             others = sorted(nx.node_connected_component(rest, old) - {broker, old, *there.neighbours(broker)})
             if others:
                 self.federation.relink(broker, old, others[to % len(others)], t=t)
-        self.both_advance(t)
+                self.t = max(self.federation.settle(), t)
+        self.both_advance(self.t)
+
+    @rule(moves=st.lists(st.tuples(st.sampled_from(["attach", "join", "retire", "relink"]), ints, ints), max_size=4))
+    def nothing_is_told_while_only_homes_and_brokers_move(self, moves: list[tuple[str, int, int]]) -> None:
+        if self.failing or not self.moves_are_silent:
+            return
+        self.wait_for_nothing_more_to_happen()
+        before = len(self.federation.notifications)
+        for what, one, two in moves:
+            if what == "attach":
+                self.attach(1 + one % 3, ("fixes", "places")[one % 2], two)
+            elif what == "join":
+                self.join_broker(one)
+            elif what == "retire":
+                self.retire_broker(one)
+            else:
+                self.relink(one, two)
+        self.wait_for_nothing_more_to_happen()
+        assert len(self.federation.notifications) == before
+
+    def wait_for_nothing_more_to_happen(self) -> None:
+        """All is quiet, the cars have expired, and time brings nothing about in the filters any longer."""
+        for _ in range(2):
+            self.t = max(self.federation.settle(), self.t) + 10
+            self.both_advance(self.t)
+        self.t = max(self.federation.settle(), self.t)
+        self.both_advance(self.t)
 
     @rule(step=st.integers(1, 6))
     def pass_time(self, step: int) -> None:
@@ -322,16 +368,44 @@ class Machine(RuleBasedStateMachine):
         return found
 
     @invariant()
-    def tables_hold_nothing_for_who_left_and_nobody_but_clients_and_neighbours(self) -> None:
-        if not hasattr(self, "federation") or self.failing:
+    def tables_lead_to_clients_and_neighbours_only(self) -> None:
+        if hasattr(self, "federation") and not self.failing:
+            for broker in self.federation.brokers.values():
+                assert {d for _, d in broker.table} <= set(broker.clients) | set(broker.neighbours)
+
+    @invariant()
+    def nothing_is_kept_of_who_left(self) -> None:
+        """Once all is quiet; but for what promise 4 says."""
+        if not hasattr(self, "federation") or self.failing or self.federation.env.peek() < float("inf"):
             return
+        kept = {"seen"} if self.federation.rules.cyclic else set()
+        kept |= {"known", "publishing", "logs", "told"} if self.federation.world.remembers else set()
         for broker in self.federation.brokers.values():
-            destinations = {d for _, d in broker.table}
-            assert destinations <= set(broker.clients) | set(broker.neighbours)
-            if self.federation.env.peek() == float("inf"):
-                named = {n for s, _ in broker.table for n in (s.name if isinstance(s.name, frozenset) else [s.name])}
-                assert not {n for n in named if n.client in self.left}
-                assert not self.left & set(broker.clients)
+            for name in {field.name for field in fields(broker)} - {"rules", "world", *kept}:
+                assert not self.left & clients_in(getattr(broker, name)), (broker.name, name)
+        assert not self.left & clients_in([v for k, v in vars(self.federation).items() if k in DRIVER])
+
+
+DRIVER = ("devices", "profiles", "_profiled", "_last", "_taken", "_lines")
+"""what a federation holds beside its brokers and what it counted"""
+
+
+def clients_in(given: Any) -> set[Client]:
+    """Every client that a value speaks of."""
+    if isinstance(given, Client):
+        return {given}
+    if isinstance(given, Party):
+        return {given.client}
+    if isinstance(given, Table):
+        return clients_in([(s.name, d) for s, d in given])
+    if isinstance(given, Mapping):
+        return clients_in(list(given.items()))
+    if isinstance(given, Report | Known | Device):
+        return set().union(*(clients_in(getattr(given, name)) for name in ("client", "report", "came", "believed")
+                             if hasattr(given, name)))  # fmt: skip
+    if isinstance(given, list | tuple | set | frozenset):
+        return set().union(*(clients_in(x) for x in given))
+    return set()
 
 
 class WithoutDelays(Machine):
@@ -350,10 +424,16 @@ class WithoutDelaysLookingBack(WithoutDelays):
     filters = LOOKING_BACK
 
 
+class WithoutDelaysRemembering(WithoutDelays):
+    """Promise 1, where filters that look back may come later; who left comes back all the same."""
+
+    looks_back = True
+
+
 class WithDelays(Machine):
     """Promise 2."""
 
-    patience = 20
+    patience = 60
 
     def delay(self, a: str, b: str) -> float:
         return self.draw.choice([0, 0, 0.5, 1, 2, 3])
@@ -377,6 +457,24 @@ class WithDelaysLookingBack(WithDelays):
     """Promise 2, with filters over time."""
 
     filters = LOOKING_BACK
+
+
+class WithCongestion(WithDelays):
+    """Promise 5, where notifications wait."""
+
+    congestion = Congestion(1, "wait")
+
+
+class WithCongestionThatDrops(WithDelays):
+    """Promise 5, where they are dropped."""
+
+    congestion = Congestion(1, "drop")
+
+    @invariant()
+    def what_is_dropped_is_counted_at_its_broker(self) -> None:
+        if hasattr(self, "federation"):
+            losses = [x for x in self.federation.counts.losses if x.why == "congested"]
+            assert all(x.where in self.names and isinstance(x.about, Report) for x in losses)
 
 
 def publisher(publication: str) -> Client:
@@ -432,7 +530,7 @@ class WithFailures(Machine):
     @rule(index=st.integers(0, 9))
     def fail_broker(self, index: int) -> None:
         t = self.tick()
-        if len(self.federation.brokers) > 2 and not any(isinstance(x, str) for x in self.failing):
+        if len(self.federation.brokers) > 2:
             broker = self.broker(index)
             self.failed = True
             self.federation.fail_broker(broker, t=t)
@@ -448,17 +546,34 @@ class WithFailures(Machine):
             self.failing.add(("fixes", id, ""))
         self.both_advance(t)
 
+    @rule(index=ints)
+    def repair_one(self, index: int) -> None:
+        """Others may go on failing."""
+        if self.failing:
+            self.mend(sorted(self.failing, key=str)[index % len(self.failing)])
+            if not self.failing:
+                self.repair()
+
+    def mend(self, what: Any) -> None:
+        t = self.tick()
+        self.both_advance(t - 1)
+        self.repairs.add(t)
+        if isinstance(what, str):
+            self.withdraw(t)
+            self.federation.repair_broker(what, t=t)
+        elif len(what) == 2:
+            self.federation.repair_link(*what, t=t)
+        else:
+            device = self.federation.devices.get(Client(*what[:2]))
+            if device is not None and device.home is not None:
+                self.federation.attach(device.client, device.home, t=t)
+        self.both_advance(t)
+        self.failing -= {what}
+
     @rule()
     def repair(self) -> None:
         for what in sorted(self.failing, key=str):
-            t = self.tick()
-            self.repairs.add(t)
-            if isinstance(what, str):
-                self.withdraw(t)
-                self.federation.repair_broker(what, t=t)
-            elif len(what) == 2:
-                self.federation.repair_link(*what, t=t)
-            self.both_advance(t)
+            self.mend(what)
         t = self.tick()
         self.repairs.add(t)
         for client, device in list(self.federation.devices.items()):
@@ -594,7 +709,12 @@ class WithFailuresLookingBack(WithFailures):
 class WithFailuresAndDelays(WithFailures):
     """Promises 2 and 3 together."""
 
-    patience = 20
+    patience = 60
+    compared = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[Party, list[Any]] = {}
 
     def delay(self, a: str, b: str) -> float:
         return self.draw.choice([0, 0, 0.5, 1, 2, 3])
@@ -603,11 +723,48 @@ class WithFailuresAndDelays(WithFailures):
         self.t = max(self.federation.settle(), self.t) + 20
         self.both_advance(self.t)
 
+    @invariant()
     def what_is_told_is_a_part_of_a_single_brokers_history_but_for_resynchronisation(self) -> None:
-        """What is late is told under another instant."""
+        """What is late is told under another instant; but nobody is told of what no two states of the pair ever were.
 
+        Where third parties are looked at, or the past, that cannot be said of two states alone.
+        """
+        if not hasattr(self, "federation"):
+            return
+        for client, device in self.federation.devices.items():
+            for name, instance in device.state.instances.items() if device.state is not None else ():
+                known = self.states.setdefault(Party(name, client), [])
+                known.extend([instance] if instance not in known else [])
+        rows = [tuple(row) for row in self.federation.notifications.itertuples(index=False)]
+        for _, kind, p, s in rows[self.compared :]:
+            mine, driver = Party(p.split("/")[0], publisher(p)), Party("drivers", Client("fixes", s))
+            assert kind == "unmatch" or any(
+                self.may_match(mine.population, a, driver, b) for a in self.states[mine] for b in self.states[driver]
+            ), (p, s)
+        self.compared = len(rows)
+
+    def may_match(self, publication: str, its: Any, driver: Party, mine: Any) -> bool:
+        world = self.federation.world
+        interest = Interest.of(world, driver, mine.regions, mine.filter)
+        return bool(interest.thirds) or interest.may_accept(publication, its.regions)
+
+    @rule()
+    def look(self) -> None:
+        """When all is quiet, whatever is not as at a single broker has a row since the failure, or nobody to say so."""
+        self.wait_until_quiet()
+        believed = {(repr(p), s.client.id) for p, s in self.federation.believed}
+        for p, s in self.single.matches ^ believed:
+            who = Client("fixes", s)
+            device, since = self.federation.devices[who], (self.broken_since or 0) if self.failing else float("inf")
+            lost = [x for x in self.federation.counts.losses if x.t >= since]
+            assert device.home is None or any(self.concerns(x.about, who, publisher(p)) for x in lost), (p, s)
+
+    @invariant()
     def nothing_is_missing_without_a_loss_since_the_failure(self) -> None:
-        """Nor is it lost before it is missed."""
+        """What is late is no loss: `look` says it when all is quiet."""
+        if not hasattr(self, "federation"):
+            return
+        self.broken_since = (self.broken_since or self.t) if self.failing else None
 
 
 class WithFailuresAndDelaysLookingBack(WithFailuresAndDelays):
@@ -623,8 +780,11 @@ def case(machine: type[Machine], examples: int, steps: int) -> Any:
 
 TestWithoutDelays = case(WithoutDelays, 80, 20)
 TestWithoutDelaysLookingBack = case(WithoutDelaysLookingBack, 40, 15)
+TestWithoutDelaysRemembering = case(WithoutDelaysRemembering, 20, 12)
 TestWithDelays = case(WithDelays, 80, 20)
 TestWithDelaysLookingBack = case(WithDelaysLookingBack, 40, 12)
+TestWithCongestion = case(WithCongestion, 30, 15)
+TestWithCongestionThatDrops = case(WithCongestionThatDrops, 30, 15)
 TestWithFailures = case(WithFailures, 100, 20)
 TestWithFailuresLookingBack = case(WithFailuresLookingBack, 40, 15)
 TestWithFailuresAndDelays = case(WithFailuresAndDelays, 60, 15)

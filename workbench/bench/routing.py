@@ -146,7 +146,7 @@ def by_position(world: World, draw: Random, subscriptions: int, publications: in
             client = Client(table, i)
             history = History(world.scenario)
             history.apply(1, [Change(client, {"position": (x, y)}, begin=(population,))])
-            report = Report(client, 1, 1, history.at(1)[client], "", frozenset({population}))
+            report = Report(client, (1, 1, 0), 1, history.at(1)[client], "", frozenset({population}))
             made.append((client, (x, y), Pub(report)))
         found.append(made)
     return found[0], found[1]

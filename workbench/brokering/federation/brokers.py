@@ -32,8 +32,9 @@ from workbench.brokering.federation import homes, reports
 from workbench.brokering.federation.attributes import Notification, Subscription
 from workbench.brokering.federation.composites import Composite
 from workbench.brokering.federation.covering import SIMPLE, announcement
-from workbench.brokering.federation.interests import Interest, Report, interests_of
+from workbench.brokering.federation.interests import UNNUMBERED, Interest, Report, interests_of
 from workbench.brokering.federation.messages import (
+    Anew,
     Answer,
     Attach,
     Attached,
@@ -51,6 +52,7 @@ from workbench.brokering.federation.messages import (
     Query,
     Refused,
     Register,
+    Resend,
     Sub,
     Suspended,
     Synced,
@@ -64,7 +66,8 @@ from workbench.brokering.kept import crowded_out, fresh
 from workbench.brokering.values import changed
 from workbench.errors import ScenarioError
 
-UNSEEN = (-1, 0)
+UNSEEN: tuple[Any, ...] = ()
+"""the version of what was never seen: older than any"""
 RECENT = 10_000
 """of how many origins a broker keeps the latest notification"""
 HEARD = 1000
@@ -123,7 +126,7 @@ def _register(broker: Broker, source: Hashable, message: Register) -> tuple[Brok
 
 
 def _leave(broker: Broker, source: Hashable, message: Leave) -> tuple[Broker, Out]:
-    """L_B without the client, all its subscriptions cancelled, nothing left of it."""
+    """L_B without the client, all its subscriptions cancelled, nothing left of it but its past where that is needed."""
     if source not in broker.clients:
         return broker, []
     names, gone = list(broker.table.of(source)), list(broker.table.of(source).values())
@@ -179,7 +182,7 @@ def _sub(broker: Broker, source: Hashable, message: Sub) -> tuple[Broker, Out]:
     return broker, handed + out
 
 
-def _renewed(s: Any, seen: tuple[int, int]) -> Any:
+def _renewed(s: Any, seen: tuple[Any, ...]) -> Any:
     """A subscription under a newer version than any of its name that was seen: it came back, or says something else."""
     return s if s.version > seen else replace(s, version=(seen[0] + 1, 0))
 
@@ -209,7 +212,7 @@ def _table_update(broker: Broker, source: Hashable, message: TableUpdate) -> tup
         newer = tuple(s for s in new if s.version > seen.get(s.name, UNSEEN))
         suppressed += len(new) - len(newer)
         ended = tuple(s for s in message.unsubscriptions if s.version >= seen.get(s.name, UNSEEN))
-        rerouted = [s.name for s in newer if s.version[0] == seen.get(s.name, UNSEEN)[0]]
+        rerouted = [s.name for s in newer if s.version[:1] == seen.get(s.name, UNSEEN)[:1]]
         if message.sync:
             table = table.without([s.name for s in gone], source)
         new, gone = newer, tuple(s for s in (gone if message.sync else ended) if s.name in broker.table.where)
@@ -333,7 +336,7 @@ def _pub_report(broker: Broker, source: Hashable, report: Report) -> tuple[Broke
 
 def _forward(broker: Broker, source: Hashable, message: Forward) -> tuple[Broker, Out]:
     if isinstance(message.item, Report):
-        return reports.received(broker, source, message.item, message.hops, message.suspended)
+        return reports.received(broker, source, message.item, message.hops, message.suspended, message.retold)
     return _routed(broker, source, message.item, message.hops)
 
 
@@ -407,7 +410,7 @@ def _attach(broker: Broker, source: Hashable, message: Attach) -> tuple[Broker, 
         broker = changed(broker, logs=broker.logs.changed_by({client: log}))
     if message.previous is None or message.previous == broker.name:
         return changed(broker, resyncing=broker.resyncing | {client}), []
-    asked = Handover(client, broker.name, message.number)
+    asked = Handover(client, broker.name, message.number, tuple(message.believed))
     return broker, [Envelope(broker.name, message.previous, asked, to=message.previous)]
 
 
@@ -433,7 +436,7 @@ def _handover(broker: Broker, source: Hashable, message: Handover) -> tuple[Brok
     here = broker.known.get(message.client)
     if here is not None and here.came == message.client and here.report.number >= message.number:
         return broker, []  # it is back already
-    names = list(broker.table.of(message.client))
+    names = list(dict.fromkeys([*broker.table.of(message.client), *message.subscriptions]))
     pairs = {n: broker.matching.get(n, {}) for n in names}
     logs = broker.logs if broker.world is not None and broker.world.remembers else {}
     broker = changed(homes.unmatched(broker, names), departing=broker.departing | {message.client})
@@ -455,7 +458,7 @@ def _attached(broker: Broker, source: Hashable, message: Attached) -> tuple[Brok
     client = message.client
     here = broker.known.get(client)
     newer = here is None or here.came != client or here.report.number < message.number
-    outdated = client in broker.clients and message.number > 0 and newer
+    outdated = client in broker.clients and message.number > UNNUMBERED and newer
     if client not in broker.departing and not outdated:
         return broker, []
     names = list(broker.table.of(client))
@@ -494,19 +497,19 @@ def _logs(broker: Broker, source: Hashable, message: Logs) -> tuple[Broker, Out]
 def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple[Broker, Out]:
     """A link is there, new or again: tell the whole table. What was known from there stays until the other end is done.
 
-    ``replaces``: a neighbour that is gone for good, in whose place this one is.
+    ``replaces``: a neighbour that is gone for good, in whose place this one is. What came from that one stays until it
+    comes from here, or is given up.
     """
     table = broker.table
     if replaces is not None:
         table = table.with_(table.of(replaces).values(), neighbour).forget(replaces)
-    old = {neighbour, replaces} - {None}
-    there = frozenset(client for client, k in broker.known.items() if k.came in old)
-    known = broker.known.changed_by({client: changed(broker.known[client], came=neighbour) for client in there})
+    broker = changed(broker, neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()))
+    there = frozenset(
+        client for client, k in broker.known.items() if k.came == neighbour or reports.is_lost(broker, k)
+    )
     broker = changed(
         broker,
-        neighbours=(broker.neighbours | {neighbour}) - ({replaces} if replaces else set()),
         table=table,
-        known=known,
         announced=_without(broker.announced, neighbour, replaces),
         told=_without(broker.told, neighbour, replaces),
         unconfirmed={**_without(broker.unconfirmed, replaces), neighbour: there},
@@ -518,11 +521,26 @@ def linked(broker: Broker, neighbour: str, replaces: str | None = None) -> tuple
     return broker, [Envelope(broker.name, neighbour, update)]
 
 
-def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
-    """A neighbour is gone for good: nothing that led to it, or came from it, stays.
+def _anew(broker: Broker, source: Hashable, message: Anew) -> tuple[Broker, Out]:
+    """Local clients are told as news, under a number of this move, and everybody behind here does the same.
 
-    In a cyclic overlay there may be another way. Where nothing was broken before, ways are found anew as after a break
-    that is repaired at once, and what came from there is uncertain until it has come by one of them.
+    So the new way is the newer one for whoever hears of it, however long what was told by the old one is on its way.
+    """
+    out = [Envelope(broker.name, n, message) for n in sorted(broker.neighbours - {str(source)})]
+    for client in broker.clients:
+        here = broker.known.get(client)
+        if here is not None and here.came == client:
+            number = (*here.report.number[:2], message.move)
+            broker, told = reports.received(broker, client, here.report._replace(number=number), retold=True)
+            out += told
+    return broker, out
+
+
+def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
+    """A neighbour is gone for good: nothing that led to it stays; what came from it comes another way, or is given up.
+
+    In a cyclic overlay, where nothing was broken before, ways are found anew as after a break that is repaired at once,
+    and what came from there is uncertain until it has come by one of them.
     """
     names = list(broker.table.of(neighbour))
     finds_ways = broker.rules.cyclic and link(broker.name, neighbour) not in broker.broken
@@ -539,8 +557,8 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
         broker, out = reports.suspend(broker, neighbour, behind, "-".join(link(broker.name, neighbour)))
         broker, turned = _turned(broker, neighbour, broken=True)
         out += turned
-    else:
-        broker, out = reports.retract(broker, behind)
+    else:  # in a tree it has moved, and is told as news where it is now
+        broker, out = reports.retract(broker, behind if broker.rules.cyclic else [])
     broker, more = table_changed(broker, names)
     broker, mended = _turned(broker, neighbour, broken=False)
     return broker, out + more + mended
@@ -548,8 +566,9 @@ def forgotten(broker: Broker, neighbour: str) -> tuple[Broker, Out]:
 
 def given_up(broker: Broker) -> tuple[Broker, Out]:
     """What came from neighbours that are gone, and by no other way since, is not there any longer."""
-    gone = [c for c, k in broker.known.items() if k.came != c and k.came not in broker.neighbours]
-    return reports.retract(broker, gone)
+    gone = [c for c, k in broker.known.items() if reports.is_lost(broker, k)]
+    unconfirmed = {n: waiting - set(gone) for n, waiting in broker.unconfirmed.items()}
+    return reports.retract(changed(broker, unconfirmed=unconfirmed), gone)
 
 
 def out_of_reach(broker: Broker, client: Hashable) -> tuple[Broker, Out]:
@@ -611,11 +630,18 @@ def _suspended(broker: Broker, source: Hashable, message: Suspended) -> tuple[Br
     return reports.suspend(broker, source, message.clients, message.where)
 
 
+def _resend(broker: Broker, source: Hashable, message: Resend) -> tuple[Broker, Out]:
+    return reports.resent(broker, str(source), message.reports)
+
+
 def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, Out]:
     """The neighbour has told all that it knows: what it did not name is not there any longer."""
     left = broker.unconfirmed.get(str(source), frozenset())
-    broker = changed(broker, unconfirmed=_without(broker.unconfirmed, source))
-    broker, out = reports.retract(broker, [c for c in left if c in broker.known and broker.known[c].came == source])
+    here = {c: broker.known[c] for c in left if c in broker.known}
+    lost = frozenset(c for c, k in here.items() if reports.is_lost(broker, k))
+    unconfirmed = {**_without(broker.unconfirmed, source), **({str(source): lost} if lost else {})}
+    broker = changed(broker, unconfirmed=unconfirmed)
+    broker, out = reports.retract(broker, [c for c, k in here.items() if k.came == source])
     for way in [way for way in broker.broken if broker.name in way]:
         (other,) = set(way) - {broker.name}
         if other == source or other not in broker.neighbours:
@@ -627,5 +653,6 @@ def _synced(broker: Broker, source: Hashable, message: Synced) -> tuple[Broker, 
 _HANDLERS: dict[type, Callable[[Broker, Hashable, Any], tuple[Broker, Out]]] = {
     Register: _register, Leave: _leave, Sub: _sub, Unsub: _unsub, TableUpdate: _table_update,
     Pub: _pub, Forward: _forward, Query: _query, Synced: _synced, Suspended: _suspended, Links: _links,
+    Anew: _anew, Resend: _resend,
     Attach: _attach, Handover: _handover, Moved: _moved, Attached: _attached, Fetch: _fetch, Logs: _logs,
 }  # fmt: skip

@@ -1,7 +1,10 @@
 """Counting: every message, its hops and bytes, every delivery and its latency, every loss and its place.
 
-Latency is the time from what happened at its source until its consumer knew; hops are the links in between. What a
-delivery took is a message over each of them and the last one to the consumer, and the bytes of all these. A loss is
+Latency is the time from what happened at its source until its consumer knew. What a delivery took is each forward that
+brought news of its publications to the consumer's broker since it decided last, over each link that it passed, and the
+notification itself: so several publications told of at once took what each of them took, and of one that was known
+already, because the consumer came nearer, nothing travelled but the notification. Hops are the links that the farthest
+passed. A forward that serves several consumers counts for each, so deliveries do not add up to the messages. A loss is
 attributed to the link or the broker where it happened; nothing is lost without a row here. So is what a home withholds
 while the way to somebody is broken (``undecided``): a pair that would change, if who is cut off still were as it was
 last, and a subscription whose third parties may be cut off.
@@ -16,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from workbench.brokering.federation.messages import Envelope, Notify, size
+from workbench.brokering.federation.messages import Envelope, Forward, Notify, size
 
 
 class Delivery(NamedTuple):
@@ -75,11 +78,18 @@ class Counts:
         """One pair that its home could not decide, because the way to who is concerned is broken."""
         self.losses.append(Loss(t, where, "undecided", Notify.__name__, subscription))
 
-    def delivered(self, t: float, envelope: Envelope, caused: float, carried: int) -> None:
-        """One notification at its consumer; ``carried`` bytes passed each link on the way to its broker."""
+    def delivered(self, t: float, envelope: Envelope, caused: float, carried: int | None = None) -> None:
+        """One notification at its consumer.
+
+        ``carried`` bytes passed each link on the way to its broker; where it is not given, what the message says.
+        """
         message, hops = envelope.message, envelope.message.hops
-        total = hops * carried + size(message)
-        row = Delivery(t, envelope.destination, message.item, hops + 1, hops, total, t - caused, message.resync)
+        if carried is None:
+            forwards = sum(passed for _, passed in message.travelled)
+            total = sum(passed * size(Forward(report)) for report, passed in message.travelled) + size(message)
+        else:
+            forwards, total = hops, hops * carried + size(message)
+        row = Delivery(t, envelope.destination, message.item, forwards + 1, hops, total, t - caused, message.resync)
         self.deliveries.append(row)
 
     @property

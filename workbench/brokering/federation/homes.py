@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from workbench.brokering.broker import Content, Message
-from workbench.brokering.federation.interests import Interest, World
+from workbench.brokering.federation.interests import Interest, Report, World
 from workbench.brokering.federation.messages import Envelope, Notify
 from workbench.brokering.federation.state import Broker, Out
 from workbench.brokering.values import changed
@@ -236,7 +236,9 @@ def _told(
             called = naming(world.scenario.subscriptions)(subscription)
             message = Message(world.clock.shown(t), kind, called, contents)
             caused = _caused(broker, [subscription, *parties], t)
-            notify = Notify(message, resync, caused, _hops(broker, ordered), subscription, ordered)
+            travelled = _travelled(broker, ordered)
+            hops = max((passed for _, passed in travelled), default=0)
+            notify = Notify(message, resync, caused, hops, subscription, ordered, travelled)
             out.append(Envelope(broker.name, subscription.client, notify))
     return out
 
@@ -247,15 +249,14 @@ def _caused(broker: Broker, parties: Iterable[Any], t: int) -> int:
     if not any(c in broker.fresh for c in clients):
         return t
     at = {c: broker.known[c].report.t for c in clients if c in broker.known}
-    at |= {c: broker.news[c][0] for c in clients if c in broker.news}
+    at |= {c: broker.news[c][-1][0].t for c in clients if c in broker.news}
     return max(at.values(), default=t)
 
 
-def _hops(broker: Broker, publications: Iterable[Any]) -> int:
-    """How many links the news of these publications passed."""
-    clients = [p.client for p in publications]
-    passed = [broker.news[c][1] for c in clients if c in broker.news]
-    return max(passed + [broker.known[c].hops for c in clients if c in broker.known], default=0)
+def _travelled(broker: Broker, publications: Iterable[Any]) -> tuple[tuple[Report, int], ...]:
+    """The news of these publications, with how many links each passed; none where what was known here is told of."""
+    clients = dict.fromkeys(p.client for p in publications)
+    return tuple(found for c in clients for found in broker.news.get(c, ()))
 
 
 def _content(broker: Broker, world: World, publication: Any) -> Content:

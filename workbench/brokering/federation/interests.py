@@ -54,6 +54,9 @@ from workbench.model.times import TimeComparison
 from workbench.model.visits import VisitComparison
 
 Regions = Mapping[str, Region]
+Number = tuple[int, int, int]
+"""of a report: the instant at which its client joined, a running number, and which move of a broker told it anew"""
+UNNUMBERED: Number = (0, 0, 0)
 PLANE = {metric: (f"{metric} x", f"{metric} y") for metric in (geometry.PLANAR, geometry.WGS84)}
 """what an index calls the two dimensions in which things have a place"""
 
@@ -61,11 +64,12 @@ PLANE = {metric: (f"{metric} x", f"{metric} y") for metric in (geometry.PLANAR, 
 class Report(NamedTuple):
     """What a client tells of itself: its state after an instant, under the number that the client gave it.
 
-    ``state`` is None where a broker does not know the client any longer.
+    Who left and comes back goes on above all that it said before. ``state`` is None where a broker does not know the
+    client any longer.
     """
 
     client: Client
-    number: int
+    number: Number
     t: int
     state: State | None
     origin: str
@@ -103,7 +107,7 @@ class Report(NamedTuple):
         return found
 
     def __repr__(self) -> str:
-        return f"report {self.number} of {self.client} at {self.t}" + (" (gone)" if self.state is None else "")
+        return f"report {self.number[1]} of {self.client} at {self.t}" + (" (gone)" if self.state is None else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +199,11 @@ class Interest:
     blur_m: float
     world: World
     client: Client | None = None
-    version: tuple[int, int] = (0, 0)
+    version: tuple[Any, int] = (UNNUMBERED, 0)
 
     @staticmethod
     def of(
-        world: World, party: Party, own: Regions, filter: Filter, blur_m: float = 0.0, number: int = 0
+        world: World, party: Party, own: Regions, filter: Filter, blur_m: float = 0.0, number: Number = UNNUMBERED
     ) -> Interest:
         """The interest of a subscription whose own regions are these."""
         population = world.scenario.population(party.population)
@@ -409,7 +413,7 @@ class Interest:
         names = frozenset(
             n for name in (self.name, other.name) for n in (name if isinstance(name, frozenset) else (name,))
         )
-        return replace(self, name=names, own=own, blur_m=blur_m, client=None, version=(0, 0))
+        return replace(self, name=names, own=own, blur_m=blur_m, client=None, version=(UNNUMBERED, 0))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Interest) and self._key == other._key

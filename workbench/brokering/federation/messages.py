@@ -13,8 +13,9 @@
 
 Beyond the paper: `Attach`, `Handover`, `Moved`, `Attached` move a client between brokers with the history of its pairs;
 `Fetch` and `Logs` bring the past of a client to a broker whose filters look back; `Links` and `Suspended` say which
-link broke and whom that cuts off, `Synced` ends what a repaired one has to say. A message to a broker that is no
-neighbour goes from broker to broker (`Envelope.to`).
+link broke and whom that cuts off, `Synced` ends what a repaired one has to say; `Anew` says that a broker moved, and
+`Resend` asks for what a congested broker dropped. A message to a broker that is no neighbour goes from broker to broker
+(`Envelope.to`).
 
 The size of a message is the length of its written form in bytes, once for everything it carries.
 """
@@ -28,7 +29,7 @@ from typing import Any
 
 from workbench.brokering.federation.attributes import Notification
 from workbench.brokering.federation.composites import Composite
-from workbench.brokering.federation.interests import Report
+from workbench.brokering.federation.interests import UNNUMBERED, Number, Report
 from workbench.brokering.federation.tables import Routable
 
 Item = Notification | Report
@@ -84,9 +85,11 @@ class Notify:
     caused: float = 0.0
     """when that happened which is told of"""
     hops: int = field(default=0, compare=False)
-    """links between the broker of what is told of and the consumer's: of the farthest, if it is several"""
+    """links that what is told of passed until it was at the consumer's broker: of the farthest, if it is several"""
     subscription: Any = None
     publications: tuple[Any, ...] = ()
+    travelled: tuple[tuple[Report, int], ...] = field(default=(), compare=False, repr=False)
+    """the reports that brought it about, and how many links each passed"""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class Forward:
     """the links passed since its origin, this one counted"""
     suspended: str = ""
     """where the way to the client of a report is broken: it was like that last"""
+    retold: bool = False
+    """whether it is no news, but was asked for: by a subscription, or after a repair"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,20 @@ class TableUpdate:
 @dataclass(frozen=True)
 class Synced:
     pass
+
+
+@dataclass(frozen=True)
+class Anew:
+    """A broker moved to another parent: all behind it are told as news of this move, by their new way."""
+
+    move: int
+
+
+@dataclass(frozen=True)
+class Resend:
+    """What was forwarded of these clients was dropped: tell what they are like now."""
+
+    reports: tuple[Report, ...]
 
 
 @dataclass(frozen=True)
@@ -168,7 +187,7 @@ class Attach:
     client: Hashable
     previous: str | None = None
     believed: Mapping[Any, Any] = field(default_factory=dict)
-    number: int = 0
+    number: Number = UNNUMBERED
     """of the client's next report: what an earlier home knows of it is older"""
     log: tuple[Report, ...] = ()
     """the client's own past, where filters look back and no broker may know it"""
@@ -176,9 +195,12 @@ class Attach:
 
 @dataclass(frozen=True)
 class Handover:
+    """Give a client's pairs away, of these subscriptions; it follows what its new home announced on the same way."""
+
     client: Hashable
     to: str
-    number: int = 0
+    number: Number = UNNUMBERED
+    subscriptions: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,7 +213,7 @@ class Moved:
 @dataclass(frozen=True)
 class Attached:
     client: Hashable
-    number: int = 0
+    number: Number = UNNUMBERED
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,19 @@ class Overlay:
         return geometry.planar_squared(a[0], a[1], 0.0, b[0], b[1], 0.0)
 
 
+def check_connected(overlay: Overlay) -> None:
+    """Refuse an overlay of several parts: nobody would hear of the others, and nothing would be lost on the way.
+
+    >>> check_connected(Overlay([("B1", "B2")], ["B3"]))
+    Traceback (most recent call last):
+    workbench.errors.ScenarioError: the overlay has 2 parts: B1, B2 | B3; link them
+    """
+    parts = sorted(sorted(part) for part in nx.connected_components(overlay.graph))
+    if len(parts) > 1:
+        shown = " | ".join(", ".join(part) for part in parts)
+        raise ScenarioError(f"the overlay has {len(parts)} parts: {shown}; link them")
+
+
 def cycle_of(graph: Any) -> list[str]:
     """A cycle of a graph as its brokers, the first one again at the end; empty where there is none."""
     try:

@@ -15,6 +15,7 @@ from workbench import geometry
 from workbench.brokering.federation.overlay import Overlay
 from workbench.brokering.federation.simulated import Congestion, Delay, Federation
 from workbench.brokering.federation.state import Rules
+from workbench.errors import ScenarioError
 from workbench.model.scenario import Scenario
 from workbench.tables import changes, inputs
 
@@ -31,12 +32,14 @@ def federated(
     homes: Mapping[Hashable, str] | None = None,
     keep_m: float = 0.0,
     congestion: Congestion | None = None,
+    patience: float | None = None,
     until: int | None = None,
 ) -> Federation:
     """Replay tables through a federation.
 
     Clients attach to the nearest broker, and with ``mobility`` go on attaching as they move; ``homes`` says instead
-    which broker each client, by id, stays with.
+    which broker each client, by id, stays with. ``patience`` is the `Federation`'s.
+    Time goes on to ``until``, if that is given.
 
     >>> import pandas as pd
     >>> from workbench.brokering.federation.overlay import geographic
@@ -50,8 +53,20 @@ def federated(
     """
     data = inputs(scenario, fixes, places)
     updates, _ = changes(data)
+    if homes is None and overlay.metric != data.metric:
+        raise ScenarioError(
+            f"the brokers have {overlay.metric} positions, and the data has {data.metric} ones; make the overlay with "
+            f"metric={data.metric!r}"
+        )
     federation = Federation(
-        scenario, overlay, rules=rules, delay=delay, congestion=congestion, clock=data.clock, metric=data.metric
+        scenario,
+        overlay,
+        rules=rules,
+        delay=delay,
+        patience=patience,
+        congestion=congestion,
+        clock=data.clock,
+        metric=data.metric,
     )
     profiles = {p.profiles for p in scenario.populations}
     for t in sorted(updates):
@@ -68,6 +83,8 @@ def federated(
             if device is not None and mobility and homes is None and home != device.home:
                 federation.attach(change.client, home, t=at)
             federation.change(change, at=home, t=at)
+    if until is not None:
+        federation.advance(data.clock.shown(until))
     federation.settle()
     return federation
 

@@ -29,15 +29,15 @@ NOBODY: Layered[Hashable, Report] = Layered()
 
 
 def received(
-    broker: Broker, source: Hashable, report: Report, hops: int = 0, suspended: str = ""
+    broker: Broker, source: Hashable, report: Report, hops: int = 0, suspended: str = "", retold: bool = False
 ) -> tuple[Broker, Out]:
     """A report from a neighbour, or from a local client."""
     client = report.client
     before = broker.known.get(client)
-    broker = changed(broker, news={**broker.news, client: (report.t, hops)})
+    news = {**broker.news, client: (*broker.news.get(client, ()), (report, hops))}
     if report.state is None:
         stale = before is None or before.report.number > report.number or before.came != source
-        return (broker, []) if stale else retract(broker, [client])
+        return (broker, []) if stale else retract(changed(broker, news=news), [client])
     if before is not None and before.report.number >= report.number:
         return _heard_again(broker, source, before, report, hops, suspended)
     waiting = {n: c - {client} for n, c in broker.unconfirmed.items()}
@@ -45,6 +45,7 @@ def received(
     broker = changed(
         broker,
         known=broker.known.changed_by({client: Known(report, source, hops, suspended)}),
+        news=news,
         publishing=broker.publishing.changed_by({client: True} if publishes else {}, [client]),
         unconfirmed=waiting,
     )
@@ -56,7 +57,7 @@ def received(
     wanting = [n for n in sorted(broker.neighbours - {source}) if broker.table.of(n).accept(report, offer)]  # type: ignore[arg-type]
     for neighbour in sorted(broker.neighbours - {source}):  # type: ignore[arg-type]
         wants = neighbour in wanting
-        told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, wants, again)
+        told[neighbour], sent = _tell(broker, neighbour, told.get(neighbour, NOBODY), report, wants, again, retold)
         out += sent
     local = source not in broker.neighbours
     useful = local or bool(out) or broker.fresh.get(client) is False
@@ -71,7 +72,8 @@ def _heard_again(
 ) -> tuple[Broker, Out]:
     """Nothing new: a neighbour confirms after a repair, or it came another way."""
     waiting = any(report.client in clients for clients in broker.unconfirmed.values())
-    if (waiting or before.suspended) and before.report.number == report.number:
+    lost = is_lost(broker, before)
+    if (waiting or lost or before.suspended) and before.report.number == report.number:
         left = {n: c - {report.client} for n, c in broker.unconfirmed.items()}
         known = broker.known.changed_by({report.client: Known(report, source, hops, before.suspended and suspended)})
         fresh = {**broker.fresh, report.client: False}
@@ -79,28 +81,39 @@ def _heard_again(
         if suspended:
             broker, out = suspend(broker, source, [report.client], suspended)
             return broker, fetch + out
-        if not before.suspended:
+        if not before.suspended and not lost:
             return broker, fetch
-        broker, out = _resumed(broker, source, report)
+        broker, out = _resumed(broker, source, report, again=bool(before.suspended))
         return broker, fetch + out
     return changed(broker, suppressed=broker.suppressed + 1), []
 
 
-def _resumed(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, Out]:
-    """A client is certain again as it was: for all who were told of it, and all who came to want it meanwhile."""
+def is_lost(broker: Broker, known: Known) -> bool:
+    """Whether it came from a neighbour that is gone: there may be another way, by which it has not come yet."""
+    return known.came not in broker.neighbours and known.came != known.report.client
+
+
+def _resumed(broker: Broker, source: Hashable, report: Report, again: bool = True) -> tuple[Broker, Out]:
+    """A client is certain again as it was: tell who came to want it meanwhile, and ``again`` who was told of it."""
     told = dict(broker.told)
     out: Out = []
     for neighbour in sorted(broker.neighbours):
         before = told.get(neighbour, NOBODY)
         wanted = broker.table.of(neighbour).accept(report)
-        if neighbour != source and (wanted or report.client in before):
+        if neighbour != source and (again if report.client in before else wanted):
             told[neighbour] = before.changed_by({report.client: report})
-            out.append(_forwarded(broker, neighbour, report))
+            out.append(_forwarded(broker, neighbour, report, retold=True))
     return changed(broker, told=told), out
 
 
 def _tell(
-    broker: Broker, neighbour: str, told: Layered[Hashable, Report], report: Report, wants: bool, suspended: bool
+    broker: Broker,
+    neighbour: str,
+    told: Layered[Hashable, Report],
+    report: Report,
+    wants: bool,
+    suspended: bool,
+    retold: bool,
 ) -> tuple[Layered[Hashable, Report], Out]:
     """Tell one neighbour of a client, if it concerns it, or if it still waits; what it has been told after that."""
     before = told.get(report.client)
@@ -109,12 +122,26 @@ def _tell(
     waits = suspended and before is not None
     if not wants and not waits and not (before is not None and broker.table.of(neighbour).accept(before)):
         return told, []
-    return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report)]
+    return told.changed_by({report.client: report}), [_forwarded(broker, neighbour, report, retold)]
 
 
-def _forwarded(broker: Broker, neighbour: str, report: Report) -> Envelope:
+def _forwarded(broker: Broker, neighbour: str, report: Report, retold: bool) -> Envelope:
     known = broker.known[report.client]
-    return Envelope(broker.name, neighbour, Forward(report, known.hops + 1, known.suspended))
+    return Envelope(broker.name, neighbour, Forward(report, known.hops + 1, known.suspended, retold))
+
+
+def resent(broker: Broker, neighbour: str, dropped: Iterable[Report]) -> tuple[Broker, Out]:
+    """A neighbour had to drop what it was told of these: tell it what is known of them now."""
+    out: Out = []
+    told = broker.told.get(neighbour, NOBODY)
+    for report in dropped:
+        known = broker.known.get(report.client)
+        if known is None:  # it was taken back meanwhile
+            out.append(Envelope(broker.name, neighbour, Forward(report._replace(state=None))))
+        elif known.came != neighbour:
+            told = told.changed_by({report.client: known.report})
+            out.append(_forwarded(broker, neighbour, known.report, retold=False))
+    return changed(broker, told={**broker.told, neighbour: told}), out
 
 
 def retell(
@@ -129,14 +156,15 @@ def retell(
     retold: dict[Hashable, Report] = {}
     out: Out = []
     followed = frozenset().union(*{s.thirds for s in added.values() if isinstance(s, Interest)})
+    waiting = broker.unconfirmed.get(neighbour, frozenset())
     for client, known in broker.known.items() if added else ():
         last, report = told.get(client), known.report
-        if known.came == neighbour or not _speaks(broker, report, followed):
+        if known.came == neighbour or client in waiting or not _speaks(broker, report, followed):
             continue
         if last is not None and last.number == report.number and before.accept(report):
             continue
         if added.accept(report) or (last is not None and added.accept(last)):
-            out.append(_forwarded(broker, neighbour, report))
+            out.append(_forwarded(broker, neighbour, report, retold=True))
             retold[client] = report
     return (changed(broker, told={**broker.told, neighbour: told.changed_by(retold)}) if out else broker), out
 
@@ -167,7 +195,9 @@ def dropped(broker: Broker, neighbours: Iterable[str], only: Hashable = None) ->
         return broker
     fresh = {**broker.fresh, **{c: broker.fresh.get(c, False) for c in gone}}
     known, publishing = broker.known.changed_by({}, gone), broker.publishing.changed_by({}, gone)
-    return changed(broker, known=known, publishing=publishing, fresh=fresh)
+    # Who was told of them did the same: what it wants is announced.
+    told = {n: reports.changed_by({}, gone) for n, reports in broker.told.items()}
+    return changed(broker, known=known, publishing=publishing, told=told, fresh=fresh)
 
 
 def _announced(broker: Broker, neighbour: str, report: Report) -> bool:
@@ -215,7 +245,8 @@ def _logged(broker: Broker, source: Hashable, report: Report) -> tuple[Broker, O
         return broker, []
     log = joined(broker.logs.get(report.client, ()), (report,))
     broker = changed(broker, logs=broker.logs.changed_by({report.client: log}))
-    whole = [r.number for r in log] == list(range(1, len(log) + 1))
+    joined_at = report.number[0]
+    whole = [r.number[1] for r in log if r.number[0] == joined_at] == list(range(1, report.number[1] + 1))
     if whole or source not in broker.neighbours or not _concerns_locals(broker, report):
         return broker, []
     return broker, [Envelope(broker.name, report.origin, Fetch(report.client, broker.name), to=report.origin)]
@@ -229,5 +260,5 @@ def _concerns_locals(broker: Broker, report: Report) -> bool:
 
 def joined(one: tuple[Report, ...], two: Iterable[Any]) -> tuple[Report, ...]:
     """Two parts of one client's past, each report once, in the order of their numbers."""
-    by_number = {r.number: r for r in (*one, *two)}
+    by_number = {r.number[:2]: r for r in (*one, *two)}
     return tuple(by_number[n] for n in sorted(by_number))

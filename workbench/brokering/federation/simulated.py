@@ -30,11 +30,19 @@ What is promised:
 
    A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
    what is told comes late, and promise 2 is what remains of the order.
-4. Routing tables hold nothing for clients that left.
+4. When all is quiet, no broker holds anything of a client that left, in its routing table or elsewhere. But for two
+   things that have to be kept: in a cyclic overlay the version of its subscriptions, by which a duplicate that comes
+   late the long way round is known; and where filters look back, the past of what was published, which they still see
+   as third parties. Profiles are rows of the scenario's, and stay.
+5. With congestion: a broker that lets notifications ``wait`` is one with a delay, and promise 2 holds. Where it drops
+   them, each is counted there as a loss; no pair is told twice without the opposite in between, none because homes or
+   brokers move, and when all is quiet M is a single broker's.
 
-Brokers that join, retire in good order or move to another parent are no failures: none of this is told to anybody. In
-a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third parties.
-What a client did before it left the system is not remembered for those who come after it.
+Homes and brokers may move: that a client attaches elsewhere, and that brokers join, retire in good order or go to
+another parent, is no failure, and none of it is told to anybody; with delays too, if brokers have the `patience` for
+it. In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
+parties. A client that left and comes back is heard like any other; to filters that look back it is a new one: what it
+did before may be forgotten, for itself and for those who come after.
 
 Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
 cycles by chance, with joins, leaves and moves of clients and of brokers, delays and failures, beside a single broker.
@@ -43,21 +51,32 @@ cycles by chance, with joins, leaves and moves of clients and of brokers, delays
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 import simpy
+from simpy.events import NORMAL, EventPriority
 
 from workbench.brokering.broker import checked, merged
 from workbench.brokering.federation import brokers, homes
 from workbench.brokering.federation.brokers import step
 from workbench.brokering.federation.counting import Counts
-from workbench.brokering.federation.interests import Report, World, back_in_time, thirds
-from workbench.brokering.federation.messages import Attach, Attached, Envelope, Forward, Leave, Notify, Pub, size
-from workbench.brokering.federation.overlay import Link, Overlay, link
+from workbench.brokering.federation.interests import Number, Report, World, back_in_time, thirds
+from workbench.brokering.federation.messages import (
+    Anew,
+    Attach,
+    Attached,
+    Envelope,
+    Forward,
+    Leave,
+    Notify,
+    Pub,
+    Resend,
+)
+from workbench.brokering.federation.overlay import Link, Overlay, check_connected, link
 from workbench.brokering.federation.state import Broker, Out, Rules
 from workbench.errors import ScenarioError, UpdateError, did_you_mean
 from workbench.model.clock import Clock
@@ -68,6 +87,13 @@ from workbench.model.scenario import Scenario
 from workbench.tables import NOTIFICATIONS
 
 Delay = Callable[[str, str], float]
+LAST = EventPriority(NORMAL + 1)
+"""after everything else that happens at the same time"""
+
+
+def _next(number: Number) -> Number:
+    joined, running, _ = number
+    return joined, running + 1, 0
 
 
 @dataclass
@@ -76,9 +102,10 @@ class Device:
 
     client: Client
     home: str | None
+    number: Number
+    """of its latest report"""
     died: str = ""
     """the home that it lost last"""
-    number: int = 0
     state: State | None = None
     ever: frozenset[str] = frozenset()
     staged: Change | None = None
@@ -96,11 +123,12 @@ class Device:
 
 @dataclass(frozen=True)
 class Congestion:
-    """How many notifications a broker takes in within a tick, and what becomes of the rest.
+    """How many notifications a broker takes in from its neighbours within a tick, and what becomes of the rest.
 
-    ``drop``: they are lost, and counted at the broker; since our publications tell their state, the next report of the
-    same client that gets through makes it good. ``wait``: they are taken in at the next tick. Messages that keep the
-    tables right are never held up.
+    ``drop``: they are lost, and counted at the broker; since our publications tell their state, it asks at the next
+    tick what that is then. ``wait``: they are taken in at the next tick, and whatever comes after them waits behind
+    them. For what new subscriptions, moves and repairs ask for, and messages that keep the tables right, there is
+    always room.
     """
 
     capacity: int
@@ -115,6 +143,11 @@ class Congestion:
 
 class Federation:
     """Brokers for the populations of a scenario, as one service.
+
+    ``patience``: how long a broker waits for what is on its way, in ticks, before it takes it for gone: what came by a
+    neighbour that moved away, and what a client whose old home is lost should find at its new one. It should be the
+    longest way through the overlay and back; with less, what comes later is told as an end and a new beginning. Where
+    every link has the same delay, that is what it is unless it is given; where delays differ, it is 0.
 
     >>> from workbench.brokering.federation.overlay import chain
     >>> from workbench.scenarios.proximity import scenario
@@ -137,17 +170,21 @@ class Federation:
         *,
         rules: Rules | None = None,
         delay: float | Delay = 0,
-        patience: int = 0,
+        patience: float | None = None,
         congestion: Congestion | None = None,
         clock: Clock | None = None,
         metric: str | None = None,
         looks_back: bool = False,
     ) -> None:
+        check_connected(overlay)
         self.world = World.of(scenario, clock, metric, looks_back)
         self.overlay = overlay
+        if rules is not None and rules.accounts is not None:
+            raise ScenarioError("accounts are asked for by an Exchange, where clients register; a Federation has none")
         self.rules = replace(rules or Rules(), cyclic=overlay.cyclic)
         self.delay: Delay = delay if callable(delay) else (lambda a, b: delay)
-        self.patience = patience
+        there_and_back = 0.0 if callable(delay) else 2.0 * delay * len(overlay.graph)
+        self.patience = there_and_back if patience is None else patience
         self.congestion = congestion
         self.env = simpy.Environment()
         self.brokers = {b: self._broker(b) for b in overlay.brokers}
@@ -162,9 +199,11 @@ class Federation:
         self._closed: int | None = None
         self._last: dict[tuple[Hashable, Hashable], float] = {}
         self._epoch: Counter[Link] = Counter()
-        self._taken: Counter[tuple[str, int]] = Counter()
-        self._written: dict[Client, int] = {}
-        """bytes of the latest report of each client"""
+        self._moves = 0
+        self._taken: dict[str, tuple[int, int]] = {}
+        """the tick at which each broker took in notifications last, and how many"""
+        self._lines: dict[str, deque[tuple[Envelope, Callable[[], None]]]] = {}
+        """what waits at each broker, in the order in which it came"""
         self._log: list[tuple[Any, str, Any, Any]] = []
 
     def _broker(self, name: str) -> Broker:
@@ -223,14 +262,17 @@ class Federation:
             if at is None:
                 raise UpdateError(f"{change.client} is nowhere yet; say at which broker with at=")
             self._check_broker(at)
-            device = self.devices[change.client] = Device(change.client, at)
+            device = self.devices[change.client] = Device(change.client, at, (self._now, 0, 0))
         there = device.state.instances if device.state is not None else {}
         device.staged = merged(device.staged, change, there)
         if t is None:
             self._close_until(self._open or 0)
 
     def leave(self, client: Any, *, t: Any = None) -> None:
-        """The client leaves the system (VIII): its publications and subscriptions end, and nothing is kept of it."""
+        """The client leaves the system (VIII): its publications and subscriptions end, and nothing of it is kept.
+
+        But for what promise 4 says.
+        """
         device = self.device(client)
         self._instant(t)
         instances = tuple(device.state.instances) if device.state is not None else ()
@@ -262,8 +304,9 @@ class Federation:
         if not whole:
             device.zombies |= {b for b in (previous, device.asked) if b is not None and b != broker}
         device.asked = previous if whole else None
+        # Its state goes first: what it accepts is asked for on the way to its old home, and arrives before its pairs.
+        self._publish(device, self._now)
         self._say_hello(device, previous if whole else None)
-        self._publish(device, self._open or 0)
 
     def _say_hello(self, device: Device, previous: str | None) -> None:
         """Attach, with what the device believes of each of its subscriptions."""
@@ -275,7 +318,7 @@ class Federation:
             if self.world.scenario.population(s.population).role == SUBSCRIPTION
         }
         past = tuple(device.log) if previous is None else ()
-        hello = Attach(device.client, previous, believed, device.number + 1, past)
+        hello = Attach(device.client, previous, believed, device.number, past)
         self._enter(Envelope(device.client, device.home, hello))
         if previous is None:
             self._settle_later(device)
@@ -371,8 +414,7 @@ class Federation:
 
     def fail_link(self, a: str, b: str, *, t: Any = None) -> None:
         """A link breaks: what is on it is lost, and what is sent over it until it is repaired."""
-        if link(a, b) not in self.overlay.links:
-            raise UpdateError(f"there is no link between {a!r} and {b!r}")
+        self._check_link(a, b)
         self._instant(t)
         self.down.add(link(a, b))
         self._epoch[link(a, b)] += 1
@@ -387,6 +429,9 @@ class Federation:
 
     def repair_link(self, a: str, b: str, *, t: Any = None) -> None:
         """A link is there again: its ends tell each other everything."""
+        self._check_link(a, b)
+        if link(a, b) not in self.down:
+            raise UpdateError(f"the link between {a!r} and {b!r} is not broken")
         self._instant(t)
         self.down.discard(link(a, b))
         self._connect(a, b)
@@ -417,38 +462,61 @@ class Federation:
         """A broker joins the overlay."""
         if broker in self.overlay.brokers:
             raise UpdateError(f"there is a broker {broker!r} already")
+        if not parents:
+            raise UpdateError(f"broker {broker!r} has no parent by which it could join")
+        for parent in parents:
+            self._check_broker(parent)
+        joined = self.overlay.with_broker(broker, *parents)
         self._instant(t)
-        self.overlay = self.overlay.with_broker(broker, *parents)
+        self.overlay = joined
         self.brokers[broker] = self._broker(broker)
         for parent in parents:
             self._connect(broker, parent)
 
     def retire_broker(self, broker: str, *, t: Any = None) -> None:
-        """A broker leaves in good order: its clients go to its first neighbour, then the overlay closes over it."""
+        """A broker leaves in good order: its clients go to its first neighbour, then the overlay closes over it.
+
+        It waits for what is on its way when it begins, and until its clients are gone: with delays that takes time.
+        """
         self._check_broker(broker)
-        there = self.overlay.neighbours(broker)
+        there = [n for n in self.overlay.neighbours(broker) if self._reachable(broker, n)]
         if not there:
-            raise UpdateError(f"broker {broker!r} has no neighbour that could take its clients")
+            raise UpdateError(f"broker {broker!r} has no neighbour within reach that could take its clients")
         self._instant(t)
+        self.settle()
         for device in [d for d in self.devices.values() if d.home == broker]:
             self._do_attach(device, there[0])
-        self._close_until(self._open or 0)
+        self._close_again()
         self.settle()
         del self.brokers[broker]
         self._close_over(broker)
         self._close_again()
 
     def relink(self, broker: str, old: str, new: str, *, t: Any = None) -> None:
-        """A broker moves in the overlay: from one parent to another (a mobile broker while its user travels)."""
+        """A broker moves in the overlay: from one parent to another (a mobile broker while its user travels).
+
+        It leaves in good order, and waits for what is on its way: with delays that takes time.
+        """
+        for name in (broker, old, new):
+            self._check_broker(name)
+        self._check_link(broker, old)
+        moved = self.overlay.without_link(broker, old).with_link(broker, new)
+        check_connected(moved)
         self._instant(t)
-        self.overlay = self.overlay.without_link(broker, old).with_link(broker, new)
+        self.settle()
+        self.overlay = moved
         self.down.discard(link(broker, old))
         self._epoch[link(broker, old)] += 1
         self._forget(old, broker)
         if self.rules.cyclic:  # what led to the old parent need not lead to the new one
             self._forget(broker, old)
         self._connect(broker, new, replaces=(None if self.rules.cyclic else old, None))
+        if not self.rules.cyclic:
+            self._moves += 1
+            self.brokers[broker], out = step(self.brokers[broker], new, Anew(self._moves))
+            self._send_all(out)
         self._repaired()
+        self._close_again()
 
     def _close_over(self, broker: str) -> None:
         neighbours = [n for n in self.overlay.neighbours(broker) if n in self.brokers]
@@ -477,7 +545,10 @@ class Federation:
         if broker in self.brokers and neighbour in self.brokers[broker].neighbours:
             self.brokers[broker], out = brokers.forgotten(self.brokers[broker], neighbour)
             self._send_all(out)
-            self._later(self.patience, lambda: self._give_up(broker))
+            self._give_up_later(broker)
+
+    def _give_up_later(self, broker: str) -> None:
+        self._later(self.patience, lambda: self._give_up(broker), last=True)
 
     def _give_up(self, broker: str) -> None:
         """What came by way of a neighbour that is gone, and has found no other way since."""
@@ -490,10 +561,12 @@ class Federation:
             if one in self.brokers and other in self.brokers:
                 self.brokers[one], out = brokers.linked(self.brokers[one], other, old)
                 self._send_all(out)
+                if old is not None:
+                    self._give_up_later(one)
 
     def _repaired(self) -> None:
         """After a repair, who waited in vain for its pairs, or left something behind, is helped."""
-        self.repairs.append(self._open or 0)
+        self.repairs.append(self._now)
         for device in self.devices.values():
             home = device.home
             if home is None or home not in self.brokers:
@@ -532,6 +605,11 @@ class Federation:
             self._close_until(instant - 1)
             self._wait_for(instant)
         self._open = instant
+
+    @property
+    def _now(self) -> int:
+        """The instant that is open, or was closed last."""
+        return self._open if self._open is not None else self._closed or 0
 
     def _close_until(self, until: int) -> None:
         while True:
@@ -639,13 +717,12 @@ class Federation:
     def _publish(self, device: Device, t: int) -> None:
         if device.state is None:
             return
-        device.number += 1
+        device.number = _next(device.number)
         origin = device.home or ""
         report = Report(device.client, device.number, t, device.state, origin, device.ever)
         if self.world.remembers:
             device.log.append(report)
         envelope = Envelope(device.client, origin, Pub(report))
-        self._written[device.client] = size(envelope.message)
         if device.home is None or not device.connected:
             where = device.died if device.home is None else f"{device.home}-{device.client}"
             self.counts.lost(self.env.now, where, "not attached", envelope)
@@ -672,15 +749,16 @@ class Federation:
                 pairs[publication] = 0
             self._log.append((told.t, told.kind, content.publication, told.subscription))
         now = max(self.env.now, self.world.clock.ticks(told.t))
-        carried = sum(self._written.get(p.client, 0) for p in message.publications)
-        self.counts.delivered(now, envelope, message.caused, carried)
+        self.counts.delivered(now, envelope, message.caused)
 
     # -- the network ---------------------------------------------------------------------------------------------
 
-    def _later(self, delay: float, action: Callable[[], None]) -> None:
-        event = self.env.timeout(delay)
+    def _later(self, delay: float, action: Callable[[], None], last: bool = False) -> None:
+        event = simpy.Event(self.env)
+        event._ok, event._value = True, None
         assert event.callbacks is not None
         event.callbacks.append(lambda _: action())
+        self.env.schedule(event, priority=LAST if last else NORMAL, delay=delay)
 
     def _enter(self, envelope: Envelope) -> None:
         """A client's message reaches its broker: the way between the two is the device's own."""
@@ -731,7 +809,7 @@ class Federation:
             elif b not in self.brokers:
                 self.counts.lost(self.env.now, b, "broker dead", envelope)
             else:
-                arrives()
+                self._take_in(b, envelope, arrives)
 
         self._later(at - self.env.now, there)
 
@@ -740,29 +818,67 @@ class Federation:
         if name not in self.brokers:
             self.counts.lost(self.env.now, name, "broker dead", envelope)
             return
-        if self._is_congested(name, envelope):
-            return
         self.brokers[name], out = step(self.brokers[name], envelope.source, envelope.message)
         self._send_all(out)
 
-    def _is_congested(self, broker: str, envelope: Envelope) -> bool:
-        if self.congestion is None or not isinstance(envelope.message, Forward):
-            return False
-        tick = math.floor(self.env.now)
-        self._taken[(broker, tick)] += 1
-        if self._taken[(broker, tick)] <= self.congestion.capacity:
-            return False
-        if self.congestion.policy == "drop":
-            self.counts.lost(self.env.now, broker, "congested", envelope)
+    def _take_in(self, broker: str, envelope: Envelope, arrives: Callable[[], None]) -> None:
+        """A neighbour's message is there: now, after those that wait, or not at all."""
+        message = envelope.message
+        if self.congestion is None:
+            arrives()
+        elif self.congestion.policy == "wait":
+            line = self._lines.setdefault(broker, deque())
+            line.append((envelope, arrives))
+            if len(line) == 1:
+                self._next_in_line(broker)
+        elif self._has_room(broker, message):
+            arrives()
         else:
-            self._later(tick + 1 - self.env.now, lambda: self._arrive(envelope))
-        return True
+            self.counts.lost(self.env.now, broker, "congested", envelope)
+            ask = Envelope(broker, envelope.source, Resend((message.item,)))
+            self._later(self._until_next_tick, lambda: self._ask(ask))
+
+    def _next_in_line(self, broker: str) -> None:
+        """Take in what waits, in its order, until a notification has to wait for the next tick."""
+        line = self._lines[broker]
+        while line and broker in self.brokers:
+            envelope, arrives = line[0]
+            if not self._has_room(broker, envelope.message):
+                self._later(self._until_next_tick, lambda: self._next_in_line(broker))
+                return
+            arrives()
+            line.popleft()
+        for envelope, _ in line:
+            self.counts.lost(self.env.now, broker, "broker dead", envelope)
+        line.clear()
+
+    def _ask(self, ask: Envelope) -> None:
+        if ask.source in self.brokers and ask.destination in self.brokers[str(ask.source)].neighbours:
+            self._send(ask)
+
+    def _has_room(self, broker: str, message: Any) -> bool:
+        """Whether a broker takes a message in at this tick: so many notifications, and all that keeps tables right."""
+        assert self.congestion is not None
+        if not isinstance(message, Forward) or message.retold:
+            return True
+        tick, taken = self._taken.get(broker, (0, 0))
+        now = math.floor(self.env.now)
+        self._taken[broker] = (now, taken + 1 if tick == now else 1)
+        return tick != now or taken < self.congestion.capacity
+
+    @property
+    def _until_next_tick(self) -> float:
+        return math.floor(self.env.now) + 1 - self.env.now
 
     # -- checks --------------------------------------------------------------------------------------------------
 
     def _check_broker(self, broker: str) -> None:
         if broker not in self.brokers:
             raise UpdateError(f"there is no broker {broker!r}; {did_you_mean(broker, self.brokers)}")
+
+    def _check_link(self, a: str, b: str) -> None:
+        if link(a, b) not in self.overlay.links:
+            raise UpdateError(f"there is no link between {a!r} and {b!r}")
 
     def _change(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from workbench.brokering.federation.attributes import Notification
 from workbench.brokering.federation.composites import Composite, Seen
@@ -75,7 +76,7 @@ class Broker:
     table: Table = field(default_factory=Table)
     announced: Mapping[str, Named] = field(default_factory=dict)
     """what each neighbour has been told of the table"""
-    seen: Layered[Hashable, tuple[int, int]] = field(default_factory=Layered)
+    seen: Layered[Hashable, tuple[Any, int]] = field(default_factory=Layered)
     """in a cyclic overlay: the newest version of each subscription"""
     heard: Layered[Hashable, tuple[int, ...]] = field(default_factory=Layered)
     """in a cyclic overlay: the latest numbers of each origin"""
@@ -109,8 +110,8 @@ class Broker:
     unconfirmed: Mapping[str, frozenset[Hashable]] = field(default_factory=dict)
     fresh: Mapping[Hashable, bool] = field(default_factory=dict)
     """clients that something new is known of, and whether it came in vain if nothing here matches"""
-    news: Mapping[Hashable, tuple[int, int]] = field(default_factory=dict)
-    """of the same clients: when it happened, and how many links it passed"""
+    news: Mapping[Hashable, tuple[tuple[Report, int], ...]] = field(default_factory=dict)
+    """of the same clients: the reports that came since, and how many links each passed"""
     false_forwards: int = 0
     suppressed: int = 0
 

@@ -57,7 +57,7 @@ class Routable(Protocol):
     def name(self) -> Hashable: ...
 
     @property
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[Any, int]:
         """Its sequence at its origin: what it says, and how often ways have changed since it was said (`brokers`)."""
 
     def accepts(self, item: object) -> bool:
