@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from workbench.datasets import layout
 from workbench.engines import local, spark
 from workbench.model import (
     Scenario,
+    Space,
     column,
     held,
     latch,
@@ -46,11 +48,14 @@ class Here(spark.Work):
         return [task(n) for n in range(count)]
 
 
-def shared(scenario, fixes: pd.DataFrame, places, folder: Path, cores: int = 3, until=None, zone=None):
-    """Timelines, plan and counts of a replay whose tasks run here."""
+def shared(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zone=None):
+    """Timelines, plan and counts of a replay of a table or a file whose tasks run here."""
     raw, scratch = folder / "raw.parquet", folder / "scratch"
     scratch.mkdir()
-    fixes.to_parquet(raw, index=False, row_group_size=97)
+    if isinstance(fixes, pd.DataFrame):
+        fixes.to_parquet(raw, index=False, row_group_size=97)
+    else:
+        raw = fixes
     with Here(None, scratch, "testing") as work:
         work.__class__ = type("Cores", (Here,), {"cores": cores})
         source = spark.raw(raw, layout.bucket_of)
@@ -200,6 +205,28 @@ def test_rows_that_do_not_say_everything_are_kept_together(change, tmp_path):
     timelines, plan, _ = shared(scenario, fixes, None, tmp_path)
     assert plan.startswith("one task")
     assert in_order(timelines) == in_order(replay(scenario, fixes).timelines)
+
+
+@pytest.mark.parametrize("relation", ["within", "nearest"])
+def test_what_is_no_number_is_null_where_mobiles_look_at_one_another(relation, tmp_path):
+    """An offer holds until another one is made; pandas and Parquet write NaN where none is."""
+    price = Space("price", price=float)
+    shown = region(price, price=column.price)
+    shown = publications("shown", rows="fixes", regions={"here": HERE, "offer": shown})
+    which = near if relation == "within" else own.here.nearest(other.here, space=location)
+    cheap = subscriptions("cheap", rows="fixes", regions={"here": HERE}, filter=which & (other.offer["price"] <= 2))
+    scenario = Scenario([location, price], [shown], [cheap])
+    n = 40
+    fixes = pd.DataFrame({"mobile": np.repeat([1, 2], n), "t": np.tile(np.arange(n), 2), "x": 0.0, "y": 0.0})
+    fixes["price"] = np.where(fixes["t"] % n < 2, [1.0] * n + [3.0] * n, np.nan)
+    fixes.loc[[n // 2, n + n // 2], "price"] = 3.0, 1.0
+    fixes["x"] = np.where(fixes["t"] % 11 < 7, fixes["mobile"] * 1.0, fixes["mobile"] * 1_000.0)
+    # as NaN and not as null, which is what pandas makes of it
+    pq.write_table(pa.table({name: pa.array(column.to_numpy()) for name, column in fixes.items()}), tmp_path / "nan.parquet")
+    right = in_order(replay(scenario, fixes, engine="reference").timelines)
+    assert in_order(replay(scenario, tmp_path / "nan.parquet").timelines) == right
+    timelines, _, _ = shared(scenario, tmp_path / "nan.parquet", None, tmp_path, 5)
+    assert in_order(timelines) == right and len(right) > 1
 
 
 @pytest.mark.parametrize("cores", [1, 3])

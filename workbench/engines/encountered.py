@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from workbench.compiling import compiled, read_only
 from workbench.engines import encounters, exchange, tasks
-from workbench.engines.batches import Unusual, coordinates_of
+from workbench.engines.batches import Unusual, coordinates_of, lacking
 from workbench.engines.direct import Lines
 from workbench.engines.encounters import AFTER, Shape, Slice
 from workbench.engines.slices import Window
@@ -92,7 +92,7 @@ def last_seen(given: Asked, n: int, groups: Sequence[exchange.Group]) -> dict[st
     def looked_through() -> Iterator[pa.Table]:
         nonlocal read
         for table in exchange.rows_of(groups, given.schema):
-            if any(column.null_count for column in table.itercolumns()):
+            if any(map(lacking, table.itercolumns())):
                 raise Unusual
             mobile, names = encounters.coded(table["mobile"])
             rows = _last(read_only(mobile), tasks.ticks_of(table), _parts(table, given.cuts), len(names))

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from workbench import tables
 from workbench.compiling import read_only
 from workbench.engines import bystanders, exchange, intervals, slices, thinning
+from workbench.engines.batches import is_text, lacking
 from workbench.engines.streams import without_effect
 from workbench.errors import DataError
 from workbench.model.clock import Clock
@@ -208,7 +209,7 @@ def thinned(job: Job, bucket: Bucket) -> tuple[list[pa.Table], dict[str, int]]:
     if rows is None:  # in any order, perhaps, or some twice, which may differ in any column
         whole = bucket.tables()
         table = pa.concat_tables(whole, promote_options="permissive")
-        if any(column.null_count for column in table.itercolumns()):
+        if any(map(lacking, table.itercolumns())):
             return whole, {}
         table, aside = _cleaned(by_mobile(table))
         rows = thin.kept(table, thinning.numbered(table["mobile"]), ticks_of(table))
@@ -223,7 +224,7 @@ def _whole(table: pa.Table) -> bool:
     """Whether mobiles and instants are there, and of the usual types."""
     mobile, t = table["mobile"], table["t"]
     known = not (mobile.null_count or t.null_count)
-    usual = pa.types.is_string(mobile.type) or pa.types.is_signed_integer(mobile.type)
+    usual = is_text(mobile.type) or pa.types.is_signed_integer(mobile.type)
     instants = pa.types.is_signed_integer(t.type) or (pa.types.is_timestamp(t.type) and t.type.tz is not None)
     return known and usual and instants
 
@@ -279,8 +280,8 @@ def _share(frame: pd.DataFrame, column: str, job: Job, n: int, shares: int) -> p
 
 def by_mobile(table: pa.Table) -> pa.Table:
     """Rows in the order of mobile and time; as they come where one of the two is not there to go by."""
-    mobile, t = table["mobile"], table["t"]
-    if mobile.null_count or t.null_count or not (pa.types.is_integer(t.type) or pa.types.is_timestamp(t.type)):
+    mobile = table["mobile"]
+    if not _whole(table):
         return table
     codes, ticks = codes_of(mobile), ticks_of(table)
     if np.all((codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (ticks[1:] >= ticks[:-1]))):
@@ -298,7 +299,7 @@ def cut_into_slices(job: Job, n: int, buckets: Sequence[Bucket], cuts: np.ndarra
     found = []
     for bucket in buckets:
         given = pa.concat_tables(bucket.tables())
-        if any(column.null_count for column in given.itercolumns()):
+        if not _whole(given) or any(map(lacking, given.itercolumns())):
             return UNUSUAL
         table, aside = _cleaned(by_mobile(given))
         counts["rows_in"] += len(given)
