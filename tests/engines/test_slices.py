@@ -162,6 +162,22 @@ def test_an_end_before_in_or_after_a_slice(name, until, tmp_path):
     assert in_order(timelines) == in_order(replay(scenario, fixes, places, until=until).timelines)
 
 
+@pytest.mark.parametrize("name", ["friends", "latch", "nearest"])
+@pytest.mark.parametrize("late", [100, 300, 399])
+def test_what_is_said_twice_after_the_end_counts(name, late, tmp_path):
+    fixes, _ = walk(seed=3)
+    fixes = fixes.drop_duplicates(["mobile", "t"]).sort_values("t", ignore_index=True)
+    row = fixes[fixes["t"] >= late].iloc[:1]
+    fixes = pd.concat([fixes, row.assign(x=row["x"] + 1)], ignore_index=True)
+    scenario, _ = SCENARIOS[name]
+    timelines, _, counts = shared(scenario, fixes, None, tmp_path, 5, until=90)
+    whole = replay(scenario, fixes, until=90)
+    assert in_order(timelines) == in_order(whole.timelines)
+    for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "timelines", "unmatches"):
+        assert counts[counted] == whole.metrics[counted]
+    assert counts["rows_set_aside"] == 2
+
+
 @pytest.mark.parametrize("name", ["latch", "dispatch"])
 def test_names_instants_and_attributes_of_other_types(name, tmp_path):
     scenario, _ = SCENARIOS[name]

@@ -567,7 +567,7 @@ def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, un
         return None
 
 
-def _twice(mobile: np.ndarray, t: np.ndarray) -> bool:
+def twice(mobile: np.ndarray, t: np.ndarray) -> bool:
     """Whether a mobile has two rows of one instant; rows after the end are not met by the kernel, but counted."""
     order = np.lexsort((mobile, t))
     mobile, t = mobile[order], t[order]
@@ -578,7 +578,7 @@ def _replayed(data: tables.Inputs, shape: Shape, walks: Walks, until: Any) -> Ou
     instants = Instants(None if until is None else data.clock.ticks(until))
     instants.add(walks.t)
     stop = int(np.searchsorted(walks.t, instants.until, side="right"))
-    if not stop or _twice(walks.mobile[stop:], walks.t[stop:]):
+    if not stop or twice(walks.mobile[stop:], walks.t[stop:]):
         raise Unusual
     geodesic = data.metric == WGS84
     cells = cells_of(walks, shape, geodesic)

@@ -519,9 +519,10 @@ def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> li
     """First where everybody was before each slice of time, then the slices, then what goes on over their borders."""
     times, groups = _times(known, data, job.zone), [group for group in known.groups if group.rows]
     cuts, windows = _windows(work, job, known, times)
+    every = [*windows, *(slices.Window(int(a), int(b), False, True) for a, b in pairwise(cuts[len(windows) :]))]
     read: list[list[exchange.Group]] = []
     if len(times) == len(groups):  # each row group by itself says from when to when it is
-        read = [[g for g, (low, high, _) in zip(groups, times) if low < w.high and high >= w.low] for w in windows]
+        read = [[g for g, (low, high, _) in zip(groups, times) if low < w.high and high >= w.low] for w in every]
     laid = not read or sum(g.rows for some in read for g in some) > MOST_READ * known.rows
     given = encountered.asked(job.scenario, known.schema, cuts, laid, str(work.folder("slices")))
     if given is None or set(data.tables) != {"fixes"}:
@@ -531,8 +532,8 @@ def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> li
     last, rows = ([one.pop(name) for one in seen] for name in ("last", "rows"))
     found = _usual(
         work.over(
-            lambda n: encountered.slice_of_time(job, given, n, windows[n], last, rows if laid else read[n]),
-            len(windows),
+            lambda n: encountered.slice_of_time(job, given, n, every[n], last, rows if laid else read[n]),
+            len(every),
         )
     )
     over = sum(one["over"] for one in found)
