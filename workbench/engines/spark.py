@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -185,17 +186,20 @@ def written(
     data = tables.inputs(scenario, None if fixes is None else known.sample, places, zone)
     span = _span(data, _times(known, data, zone))
     last = span[1] if until is None else data.clock.ticks(until)
-    shipped = None if places is None else _shipped(places, "places", work.scratch, data.metric)
-    further = {
-        name: _shipped(table, name, work.scratch, data.metric) if _keeps(table) else table
-        for name, table in ((name, tables.load(given, name)) for name, given in scenario.tables.items())
-    }
+    loaded = {name: tables.load(given, name) for name, given in scenario.tables.items()}
+    with _writing(work.scratch):
+        shipped = None if places is None else _shipped(places, "places", work.scratch, data.metric)
+        further = {
+            name: _shipped(table, name, work.scratch, data.metric) if _keeps(table) else table
+            for name, table in loaded.items()
+        }
     job = Job(
         replace(scenario, tables=further) if further else scenario, known.sample[:1], shipped, zone, span, last,
         data.clock, data.metric, _schema(data), str(work.scratch), evaluate, prepare,
         None if until is None else last,
     )  # fmt: skip
-    pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
+    with _writing(work.scratch):
+        pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
     how, said = _evaluated(work, job, data, fixes, known)
     others = [
         {**rows.counts, "rows_set_aside": rows.counts["rows_set_aside"] + without_effect(rows, data, span[0])}
@@ -262,9 +266,10 @@ class Work:
         (self.scratch / "done").mkdir(exist_ok=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for name in ("done", "exchange", "slices", "visits", "raw"):
-            shutil.rmtree(self.scratch / name, ignore_errors=True)
+    def __exit__(self, failed: object, *_: object) -> None:
+        done = ("done", "exchange", "slices", "visits", "raw")
+        for folder in [self.scratch] if failed else [self.scratch / name for name in done]:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def cores(self) -> int:
@@ -367,14 +372,22 @@ def _guarded(task: Callable[[int], Said], scratch: str, number: str, _: list[str
     """What a task says; a mistake in the data goes back as a sentence, not as a traceback of Spark's."""
     n = int(number)
     try:
-        said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
-        _keep_imports()
-        (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
+        with _writing(scratch):
+            said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
+            _keep_imports()
+            (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
     except WorkbenchError as error:
         said = {"error": str(error)}
-    except OSError as error:
-        said = {"error": f"{scratch!r} cannot be written: {error}"}
     return {"n": n, **said}
+
+
+@contextmanager
+def _writing(folder: str | Path) -> Iterator[None]:
+    """A disk that takes no more is one sentence that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{str(folder)!r} cannot be written: {error}") from None
 
 
 def _keep_imports() -> None:
@@ -847,10 +860,11 @@ def sharded(fixes: pd.DataFrame, bucket_of: BucketOf) -> Shards:
     try:
         fixes = fixes if whole else fixes.assign(mobile=_plain_ids(fixes["mobile"]))
         numbers = [0] * len(fixes) if whole else bucket_of(pa.array(fixes["mobile"]), buckets)
-        for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
-            file = folder / f"bucket-{number:05d}.parquet"
-            part.to_parquet(file, index=False)
-            shards.append([str(file)])
+        with _writing(folder.parent):
+            for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
+                file = folder / f"bucket-{number:05d}.parquet"
+                part.to_parquet(file, index=False)
+                shards.append([str(file)])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"fixes: Spark needs one type in each column: {error}") from None
     return shards
@@ -892,6 +906,7 @@ def _scratch() -> Path:
             "to a folder on storage that all of them share (docs/cluster.md)",
             stacklevel=4,
         )
-    made = Path(tempfile.mkdtemp(prefix="workbench-replay-", dir=base)).absolute()
+    with _writing(base or tempfile.gettempdir()):
+        made = Path(tempfile.mkdtemp(prefix="workbench-replay-", dir=base)).absolute()
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
