@@ -364,7 +364,7 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
 
     source = _for_spark(fixes)
     outcome = spark.run(
-        scenario, source, places, zone=zone, until=until, evaluate=local.run, prepare=_prepared
+        scenario, source, places, zone=zone, until=until, evaluate=local.planned, prepare=_prepared
     )
     counts = dict(outcome.counts)
     matches, unmatches = counts.pop("timelines"), counts.pop("unmatches")
@@ -372,7 +372,8 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
     def inputs(mobiles: Sequence[Any] | None) -> tables.Inputs:
         return tables.inputs(scenario, spark.rows_of(source, mobiles), places, zone)
 
-    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": outcome.plan}
+    plan = f"{outcome.plan}\n{_straight(scenario)}" if outcome.direct else outcome.plan
+    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": plan}
     return outcome.timelines, lambda: outcome.notifications, metrics, inputs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,11 +46,16 @@ class Here(spark.Work):
     cores = 3  # type: ignore[assignment]
 
     def over(self, task, count):
-        return [task(n) for n in range(count)]
+        return [json.loads(json.dumps(task(n))) for n in range(count)]
 
 
 def shared(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zone=None):
     """Timelines, plan and counts of a replay of a table or a file whose tasks run here."""
+    return worked(scenario, fixes, places, folder, cores, until, zone)[:3]
+
+
+def worked(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zone=None):
+    """The same, and what the tasks said."""
     raw, scratch = folder / "raw.parquet", folder / "scratch"
     scratch.mkdir()
     if isinstance(fixes, pd.DataFrame):
@@ -59,8 +65,8 @@ def shared(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zo
     with Here(None, scratch, "testing") as work:
         work.__class__ = type("Cores", (Here,), {"cores": cores})
         source = spark.raw(raw, layout.bucket_of)
-        _, plan, counts = spark.written(work, scenario, source, places, zone, until, local.run, _prepared)
-    return pq.read_table(scratch / "timelines").to_pandas(), plan, counts
+        _, plan, counts, said = spark.written(work, scenario, source, places, zone, until, local.planned, _prepared)
+    return pq.read_table(scratch / "timelines").to_pandas(), plan, counts, said
 
 
 def in_order(timelines: pd.DataFrame) -> list:
@@ -115,6 +121,23 @@ def test_shared_work_gives_the_timelines_of_one_task(name, cores, tmp_path):
     assert len(timelines) == counts["timelines"] > 20
     for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "unmatches"):
         assert counts[counted] == whole.metrics[counted]
+
+
+BY = {
+    "traffic": ["all pairs, for any cars.here m_e section", "all pairs"],
+    "latch": ["here m_250 here'"],
+    "nearest": ["here m_n here'"],
+    "looking back": ["here m_150 here'"],
+}
+
+
+@pytest.mark.parametrize("name", BY)
+def test_what_found_the_candidates_is_said_for_all_tasks_together(name, tmp_path):
+    fixes, places = walk(seed=2)
+    scenario, _ = SCENARIOS[name]
+    steps = spark._steps(worked(scenario, fixes, places, tmp_path)[3])
+    assert [step.driver for step in steps] == BY[name]
+    assert all(0 < step.candidates <= step.pairs for step in steps)
 
 
 NAMES = {"numbers": lambda m: m, "far apart": lambda m: m * 10**14 - 5, "text": lambda m: f"m{m}"}
@@ -238,7 +261,8 @@ def test_what_is_no_number_is_null_where_mobiles_look_at_one_another(relation, t
     fixes.loc[[n // 2, n + n // 2], "price"] = 3.0, 1.0
     fixes["x"] = np.where(fixes["t"] % 11 < 7, fixes["mobile"] * 1.0, fixes["mobile"] * 1_000.0)
     # as NaN and not as null, which is what pandas makes of it
-    pq.write_table(pa.table({name: pa.array(column.to_numpy()) for name, column in fixes.items()}), tmp_path / "nan.parquet")
+    table = pa.table({name: pa.array(column.to_numpy()) for name, column in fixes.items()})
+    pq.write_table(table, tmp_path / "nan.parquet")
     right = in_order(replay(scenario, fixes, engine="reference").timelines)
     assert in_order(replay(scenario, tmp_path / "nan.parquet").timelines) == right
     timelines, _, _ = shared(scenario, tmp_path / "nan.parquet", None, tmp_path, 5)

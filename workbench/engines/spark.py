@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.compiling import foretell
-from workbench.engines import bystanders, encountered, exchange, slices, tasks
+from workbench.engines import bystanders, encountered, exchange, local, slices, tasks
 from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
@@ -98,7 +98,9 @@ class Outcome:
     metric: str
     until: int
     plan: str
-    """how the work was shared"""
+    """how the work was shared, and how candidates were found in all tasks together"""
+    direct: bool
+    """whether some tasks went fix by fix, without any candidates"""
 
 
 def entangled(scenario: Scenario) -> str | None:
@@ -162,11 +164,15 @@ def run(
     """Evaluate a scenario over shards, raw files or a Spark table of fixes."""
     spark = spark_session()
     with Work(spark, _scratch(), "replaying") as work:
-        job, plan, counts = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
+        job, plan, counts, said = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
+    for warning in _warnings(said):
+        warnings.warn(warning, UserWarning, stacklevel=4)
+    plan = "\n".join([plan, *map(str, _steps(said))])
+    direct = any("direct" in one for one in said)
     timelines = spark.read.schema(_spark_schema(job.schema)).parquet(f"{job.scratch}/timelines")
     silent = [p.name for p in scenario.publications if p.transient]
     told = notifications(timelines, silent, prefixed=len(scenario.publications) > 1)
-    return Outcome(timelines, told, counts, job.clock, job.metric, job.until, plan)
+    return Outcome(timelines, told, counts, job.clock, job.metric, job.until, plan, direct)
 
 
 def written(
@@ -178,8 +184,8 @@ def written(
     until: Any,
     evaluate: Evaluation,
     prepare: Prepare,
-) -> tuple[Job, str, dict[str, int]]:
-    """Timelines in files, how the work for them was shared, and what was counted."""
+) -> tuple[Job, str, dict[str, int], list[Said]]:
+    """Timelines in files, how the work for them was shared, what was counted, and all that the tasks said."""
     foretell()
     known = _look_at(work, fixes, zone)
     places = None if places is None else tables.load(places, "places")
@@ -208,7 +214,33 @@ def written(
     ]
     chosen = None if scenario.stage is None else scenario.stage.together
     why = (fixes is not None and entangled(scenario)) or chosen or "there are no fixes"
-    return job, PLANS[how].format(why=why), _total(said, others)
+    return job, PLANS[how].format(why=why), _total(said, others), said
+
+
+def _steps(said: list[Said]) -> list[local.Step]:
+    """How the tasks found their candidates: the same ways of all tasks are one."""
+    found: dict[Any, local.Step] = {}
+    for given in (given for one in said for given in one.get("steps", ())):
+        step = local.Step(**{**given, **{name: tuple(given[name]) for name in ("then", "over_time")}})
+        kind = replace(step, candidates=0, pairs=0)
+        known = found.get(kind, kind)
+        sums = known.candidates + step.candidates, known.pairs + step.pairs
+        found[kind] = replace(step, candidates=sums[0], pairs=sums[1])
+    return list(found.values())
+
+
+def _warnings(said: list[Said]) -> list[str]:
+    """What the tasks warned of, each once, with the pairs of all of them.
+
+    >>> _warnings([{"warned": ["all 1,200 pairs are met", "slow"]}, {"warned": ["all 800 pairs are met"]}])
+    ['all 2,000 pairs are met', 'slow']
+    """
+    found: dict[tuple[str, ...], int] = {}
+    for text in (text for one in said for text in one.get("warned", ())):
+        before, number, *after = [*re.split(r"(?<=\ball )([\d,]+)(?= pairs\b)", text, maxsplit=1), ""]
+        kind = (before, *after[:1])  # without a number it is the text alone
+        found[kind] = found.get(kind, 0) + int(number.replace(",", "") or 0)
+    return [f"{pairs:,}".join(kind) for kind, pairs in found.items()]
 
 
 def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -> DataFrame:
@@ -747,6 +779,7 @@ def _ends(opened: pq.ParquetFile, zone: str | None) -> list[tuple[Any, Any, int]
         group = opened.metadata.row_group(number)
         columns = (group.column(place) for place in range(group.num_columns))
         known = next(column.statistics for column in columns if column.path_in_schema == "t") if ordered else None
+        ends: tuple[Any, Any] | None
         if known is not None and known.has_min_max:
             ends = known.min, known.max
         else:
