@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.datasets import layout
-from workbench.engines import local, spark
+from workbench.engines import local, spark, tasks
 from workbench.model import (
     Scenario,
     Space,
@@ -135,7 +135,7 @@ BY = {
 def test_what_found_the_candidates_is_said_for_all_tasks_together(name, tmp_path):
     fixes, places = walk(seed=2)
     scenario, _ = SCENARIOS[name]
-    steps = spark._steps(worked(scenario, fixes, places, tmp_path)[3])
+    steps = tasks.steps_of(worked(scenario, fixes, places, tmp_path)[3])
     assert [step.driver for step in steps] == BY[name]
     assert all(0 < step.candidates <= step.pairs for step in steps)
 

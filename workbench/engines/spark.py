@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.compiling import foretell
-from workbench.engines import bystanders, encountered, exchange, local, slices, tasks
+from workbench.engines import bystanders, encountered, exchange, slices, tasks
 from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
@@ -167,7 +167,7 @@ def run(
         job, plan, counts, said = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
     for warning in _warnings(said):
         warnings.warn(warning, UserWarning, stacklevel=4)
-    plan = "\n".join([plan, *map(str, _steps(said))])
+    plan = "\n".join([plan, *map(str, tasks.steps_of(said))])
     direct = any("direct" in one for one in said)
     timelines = spark.read.schema(_spark_schema(job.schema)).parquet(f"{job.scratch}/timelines")
     silent = [p.name for p in scenario.publications if p.transient]
@@ -215,18 +215,6 @@ def written(
     chosen = None if scenario.stage is None else scenario.stage.together
     why = (fixes is not None and entangled(scenario)) or chosen or "there are no fixes"
     return job, PLANS[how].format(why=why), _total(said, others), said
-
-
-def _steps(said: list[Said]) -> list[local.Step]:
-    """How the tasks found their candidates: the same ways of all tasks are one."""
-    found: dict[Any, local.Step] = {}
-    for given in (given for one in said for given in one.get("steps", ())):
-        step = local.Step(**{**given, **{name: tuple(given[name]) for name in ("then", "over_time")}})
-        kind = replace(step, candidates=0, pairs=0)
-        known = found.get(kind, kind)
-        sums = known.candidates + step.candidates, known.pairs + step.pairs
-        found[kind] = replace(step, candidates=sums[0], pairs=sums[1])
-    return list(found.values())
 
 
 def _warnings(said: list[Said]) -> list[str]:

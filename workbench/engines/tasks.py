@@ -288,6 +288,17 @@ def listed(steps: Iterable[local.Step]) -> list[dict[str, Any]]:
     return [asdict(step) for step in steps]
 
 
+def steps_of(said: Iterable[Mapping[str, Any]]) -> list[local.Step]:
+    """The steps that tasks have listed: the same ones of all tasks are one."""
+    found: dict[local.Step, local.Step] = {}
+    for given in (given for one in said for given in one.get("steps", ())):
+        step = local.Step(**{**given, **{name: tuple(given[name]) for name in ("then", "over_time")}})
+        kind = replace(step, candidates=0, pairs=0)
+        known = found.get(kind, kind)
+        found[kind] = replace(kind, candidates=known.candidates + step.candidates, pairs=known.pairs + step.pairs)
+    return list(found.values())
+
+
 def timelines_of_share(job: Job, n: int, shares: int) -> dict[str, Any]:
     """The timelines of a share of the publications, where these are rows of tables, into a file; what was counted."""
     data = inputs(job, None)
