@@ -205,13 +205,14 @@ class Replay:
     def save(self, out: str | Path) -> Path:
         """Write ``timelines.parquet``, ``notifications.parquet`` and ``metrics.json``: all of them or nothing."""
         target = Path(out)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        place = target.resolve()  # Spark would begin where its JVM was started
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             for name in ("timelines", "notifications"):
                 _write(getattr(self, name), draft / f"{name}.parquet")
             (draft / "metrics.json").write_text(json.dumps(self.metrics, indent=2, default=str) + "\n")
-            _put_in_place(draft, target)
+            _put_in_place(draft, place)
         except (OSError, ValueError, TypeError) as error:
             raise DataError(f"{str(target)!r} cannot be written: {error}") from None
         finally:
@@ -363,7 +364,7 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
 
     source = _for_spark(fixes)
     outcome = spark.run(
-        scenario, source, places, zone=zone, until=until, evaluate=local.run, prepare=_prepared
+        scenario, source, places, zone=zone, until=until, evaluate=local.planned, prepare=_prepared
     )
     counts = dict(outcome.counts)
     matches, unmatches = counts.pop("timelines"), counts.pop("unmatches")
@@ -371,7 +372,8 @@ def _on_spark(engine: str, scenario: Scenario, fixes: Any, places: Any, until: A
     def inputs(mobiles: Sequence[Any] | None) -> tables.Inputs:
         return tables.inputs(scenario, spark.rows_of(source, mobiles), places, zone)
 
-    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": outcome.plan}
+    plan = f"{outcome.plan}\n{_straight(scenario)}" if outcome.direct else outcome.plan
+    metrics = {**_about(outcome, outcome.until), **counts, **_told(matches, unmatches), "plan": plan}
     return outcome.timelines, lambda: outcome.notifications, metrics, inputs
 
 
@@ -391,7 +393,7 @@ def _for_spark(fixes: Any) -> Any:
     if fixes is None:
         return None
     if isinstance(fixes, str | Path):
-        path = Path(fixes)
+        path = Path(fixes).absolute()
         if layout.is_ingested(path):
             return [[str(file)] for file in layout.open_fixes(path).files]
         if path.is_dir() or path.suffix == ".parquet":
@@ -490,13 +492,19 @@ def _write(table: Any, path: Path) -> None:
 
 
 def _put_in_place(draft: Path, target: Path) -> None:
-    """Rename the finished folder; what stood there before goes only when the new one stands."""
+    """Rename the finished folder; what stood there before goes when the new one stands, but for what is not of it."""
     os.chmod(draft, 0o755)
     if not target.exists():
         draft.rename(target)
         return
-    for item in draft.iterdir():
-        old = target / item.name
-        if old.is_dir() and not old.is_symlink():
-            shutil.rmtree(old)
-        os.replace(item, old)
+    old = draft.with_name(f"{draft.name}-old")
+    target.rename(old)
+    try:
+        draft.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    for item in old.iterdir():
+        if not (target / item.name).exists():
+            item.rename(target / item.name)
+    shutil.rmtree(old, ignore_errors=True)

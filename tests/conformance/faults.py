@@ -169,6 +169,30 @@ FAULTS = [
         "field_kernels:lay", "range(first, last + 1)", "range(first, max(last, first + 1))",
         (), "discs",
     ),
+    Fault(
+        "who is silent during a slice of time is not in it",
+        "slices:_cut", "(last or cuts[high + 1] <= t[i + 1])", "last", (), "slices",
+    ),
+    Fault(
+        "a piece lost at the border of a slice",
+        "slices:pieces", "kept &= pi > window.low", "kept &= pi > window.low + 1", (), "slices",
+    ),
+    Fault(
+        "a meeting that begins before its slice told by this alone",
+        "slices:_apart", "lanes.start < window.low]", "lanes.start < window.low - 1]", (), "slices",
+    ),
+    Fault(
+        "only the slice just before says where everybody was",
+        "encountered:before", "for part in range(n)", "for part in range(max(0, n - 1), n)", (), "slices",
+    ),
+    Fault(
+        "a fix thinned out at which something ends",
+        "thinning:_turns", "state[i] != known[m]", "state[i] > known[m]", (), "slices",
+    ),
+    Fault(
+        "rows in conflict of which one stays",
+        "tasks:_cleaned", "np.append(same, False) | np.append(False, same)", "np.append(same, False)", (), "slices",
+    ),
 ]  # fmt: skip
 
 
@@ -216,15 +240,19 @@ def live_agrees(one: Judged) -> bool:
 
 
 class Others:
-    """Small cases of the ways that random scenarios seldom take: files, places that stay, mobiles that meet, discs."""
+    """Small cases of the ways that random scenarios seldom take: files, places that stay, mobiles that meet, discs.
+
+    And slices of time, which are Spark's, whose tasks run here.
+    """
 
     def __init__(self, folder: Path) -> None:
         from tests.conformance import test_approaching, test_direct, test_nearest
+        from tests.engines import test_slices
         from workbench.replay import replay
         from workbench.scenarios import proximity
 
-        self.replay = replay
-        ways = ("files", "neighbours", "walks", "discs")
+        self.replay, self.slices, self.folder = replay, test_slices, folder
+        ways = ("files", "neighbours", "walks", "discs", "slices")
         self.made: dict[str, list[tuple[str, Any, Any, Any]]] = {way: [] for way in ways}
         for seed in range(6):
             draw = Random(seed)
@@ -239,9 +267,14 @@ class Others:
             self.made["neighbours"].append((f"neighbours {seed}", near, *test_nearest.tables(draw, True)))
             friends = test_approaching.scenario(test_approaching.within(2.0), 2.0)
             self.made["walks"].append((f"walks {seed}", friends, test_approaching.walks(draw, True), None))
-        self.judge = {
-            name: replay(scenario, fixes, places, engine="reference")
-            for cases in self.made.values()
+        for seed, name in enumerate(("near", "latch", "friends", "traffic")):
+            fixes, _ = test_slices.walk(seed, n=240, mobiles=16)
+            if name == "friends":  # one row each, or the kernel leaves them to the general way
+                fixes = fixes.drop_duplicates(["mobile", "t"]).sort_values("t")
+            self.made["slices"].append((f"slices {name}", test_slices.SCENARIOS[name][0], fixes, None))
+        self.judge = {  # of shared work one task, which the reference judges elsewhere
+            name: replay(scenario, fixes, places, engine="local" if way == "slices" else "reference")
+            for way, cases in self.made.items()
             for name, scenario, fixes, places in cases
         }
 
@@ -251,6 +284,10 @@ class Others:
                 if asked == "discs":
                     said = notified(lived(Case(scenario, fixes, places, None))[0].notifications)
                     right = said == notified(self.judge[name].notifications)
+                elif asked == "slices":
+                    here = tempfile.mkdtemp(dir=self.folder)
+                    timelines, *_ = self.slices.shared(scenario, fixes, places, Path(here), cores=7)
+                    right = self.slices.in_order(timelines) == self.slices.in_order(self.judge[name].timelines)
                 else:
                     right = self.replay(scenario, fixes, places).timelines.equals(self.judge[name].timelines)
                 if not right:

@@ -89,14 +89,14 @@ class Packer:
         self.turn.notify_all()
 
 
-def replayed_together(cases: Sequence[Case]) -> list[tuple[Replay, pd.DataFrame]]:
+def replayed_together(cases: Sequence[Case], zone: str | None = None) -> list[tuple[Replay, pd.DataFrame]]:
     """Each case's replay on Spark and its timelines, in no order, all in one job."""
     session = engine.spark_session()
     packer = Packer(engine.on_workers, len(cases))
 
     def one(made: Case) -> tuple[Replay, pd.DataFrame]:
         try:
-            done = replay(made.scenario, made.fixes, made.places, engine="spark", until=made.until)
+            done = replay(made.scenario, made.fixes, made.places, engine="spark", until=made.until, zone=zone)
         finally:
             packer.done(session)
         return done, timelines_of(done)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.contract.commands import typed
 from workbench.errors import DataError
+from workbench.replay import replay
 
 ENGINES = ["local", "spark"]
 PLACES = pd.DataFrame({"place": range(40), "x": np.arange(40) * 25.0, "y": 0.0})
@@ -96,3 +97,14 @@ def test_a_full_disk_is_named_and_left_as_it_was(fixes: Path, full: Path, engine
         typed(*commands(fixes, fixes, engine, full / "out")[command])
     assert "Traceback" not in str(said.value) and len(str(said.value)) < 500
     assert [file.name for file in full.iterdir()] == ["before"]
+
+
+@pytest.mark.parametrize("given", ["places", "fixes"])
+def test_a_full_disk_for_what_spark_is_handed_is_named(spark, fixes: Path, full: Path, monkeypatch, given: str) -> None:
+    """The tables that this process writes for the workers, who never come to see them."""
+    monkeypatch.setenv("WORKBENCH_SCRATCH", str(full))
+    draw = np.random.default_rng(2)
+    many = pd.DataFrame({"place": range(60_000), "x": draw.uniform(0, 1e6, 60_000), "y": 0.0})
+    with pytest.raises(DataError, match=r"disk/workbench-replay-.*No space left") as said:
+        replay("proximity", *((fixes, many) if given == "places" else (pd.read_parquet(fixes), PLACES)), engine="spark")
+    assert len(str(said.value)) < 500

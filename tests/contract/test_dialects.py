@@ -1,5 +1,6 @@
 """What others write that is neither comma-separated nor of the commonest types, on every engine."""
 
+import datetime as dt
 import uuid
 
 import numpy as np
@@ -8,8 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.conformance.packing import replayed_together
+from tests.conformance.strategies import Case
 from workbench import replay
 from workbench.errors import DataError
+from workbench.scenarios import named
 from workbench.tables import load
 
 FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 3, 2], "lon": [8.6, 9.0, 8.6], "lat": [50.0, 50.0, 50.0]})
@@ -46,6 +50,9 @@ IDS = {
     "bytes": ([b"\x05", b"\x05", b"\x06"], ["05", "06"]),
     "days": (pd.to_datetime(["2026-01-01"] * 2 + ["2026-01-02"]), ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]),
     "8 bits": (np.array([5, 5, 6], np.int8), [5, 6]),
+    "64 bits without a sign": (np.array([5, 5, 2**63], np.uint64), ["5", str(2**63)]),
+    "small ones without a sign": (np.array([5, 5, 6], np.uint64), [5, 6]),
+    "truth values": ([False, False, True], [False, True]),
 }
 
 
@@ -72,6 +79,39 @@ def test_decimal_ids_and_updates_of_nothing_are_the_same_on_spark(spark, tmp_pat
     assert there.astype(str).equals(here.sort_values("subscription", ignore_index=True).astype(str))
     assert there["subscription"].dtype == "float64"
     assert [one.metrics["rows_set_aside"] for one in found] == [2, 2]
+
+
+INSTANTS = {
+    "numbers as text": ["2", "9", "10"],
+    "offsets": ["2026-01-01T00:30:00+02:00", "2025-12-31T23:30:00+00:00", "2026-01-01T00:45:00+01:00"],
+    "days": [dt.date(2026, 1, 1), dt.date(2026, 1, 3), dt.date(2026, 1, 2)],
+}
+
+
+def test_ids_and_times_of_any_type_are_the_same_on_spark(spark, tmp_path):
+    """From pandas and from Parquet as others write it, whose statistics put text in the order of its signs."""
+    near, friends = named("proximity")(250), named("friends")()
+    given = [(near, FIXES.assign(mobile=ids)) for ids, _ in IDS.values()]
+    given += [(near, FIXES.assign(t=FIXES["t"].astype(kind))) for kind in ("int8", "uint64", "float64", "Int64", "str")]
+    given += [(near, FIXES.assign(mobile=["a", "a", "b"], op=[None, "update", None]))]
+    given += [(near, FIXES.assign(mobile=[1, 2, 1], t=t)) for t in INSTANTS.values()]
+    for number, (_, fixes) in enumerate(given[:]):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(pa.table({name: pa.array(column) for name, column in fixes.items()}), path, row_group_size=2)
+        given.append(((near, friends)[number % 2], path))
+    given.append((near, spark.createDataFrame(FIXES.assign(mobile=[1, 2, 1], t=INSTANTS["offsets"]))))
+    cases = [Case(scenario, fixes, PLACES if scenario is near else None, None) for scenario, fixes in given]
+    for case, (there, timelines) in zip(cases, replayed_together(cases, zone="UTC"), strict=True):
+        here = replay(case.scenario, case.fixes, case.places, zone="UTC")
+        assert in_order(timelines) == in_order(here.timelines)
+        for said in ("until", "timelines", "rows_in"):
+            assert there.metrics[said] == here.metrics[said]
+    assert dict(replay(near, given[7][1], PLACES, "spark").timelines.dtypes)["subscription"] == "boolean"
+
+
+def in_order(timelines: pd.DataFrame) -> list[tuple]:
+    rows = timelines.astype(object).where(timelines.notna(), None).itertuples(index=False, name=None)
+    return sorted(rows, key=str)
 
 
 @pytest.mark.parametrize("suffix", [".CSV", ".tsv", ".txt", ".csv.gz", ".pq", ".PARQUET"])

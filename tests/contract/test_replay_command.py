@@ -1,6 +1,8 @@
 """`workbench replay`: what it reads and writes, the same from every engine."""
 
 import json
+from contextlib import nullcontext
+from pathlib import Path
 
 import geopandas
 import pandas as pd
@@ -89,6 +91,47 @@ def test_local_times_need_a_zone_and_are_instants_then(tmp_path, engine):
 def test_an_end_can_be_stated(tmp_path, engine):
     timelines, _ = replayed(tmp_path, engine, FIXES, "--until", 2)
     assert rows(timelines) == {*TIMELINES[:3], ("b", 1, 2, None, None)}
+
+
+def test_what_one_engine_wrote_another_one_writes_over_wherever_one_stands(spark, tmp_path, monkeypatch):
+    """Files of one engine and folders of the other; the JVM of Spark stays where it was started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_SCRATCH", ".")
+    FIXES.to_parquet("fixes.parquet")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    for engine in ("spark", "local", "spark", "local"):
+        done = replay("proximity", "fixes.parquet", PLACES, engine, {"radius_m": 60})
+        assert done.save("out") == Path("out")
+        assert rows(pq.read_table("out/timelines.parquet")) == set(TIMELINES)
+        assert rows(pq.read_table("out/notifications.parquet")) == set(NOTIFICATIONS)
+        assert Path("out/notes.txt").read_text() == "mine"
+    left = {file.name for file in tmp_path.iterdir() if not file.name.startswith("workbench-replay-")}
+    assert left == {"out", "fixes.parquet"}
+
+
+def test_tables_of_two_replays_never_stand_together(tmp_path, monkeypatch):
+    """The folder is renamed whole; where that is refused the old one is back."""
+    out, rename = tmp_path / "out", Path.rename
+    done = replay("proximity", FIXES, PLACES, parameters={"radius_m": 60})
+
+    def files() -> set[int]:
+        return {file.stat().st_ino for file in out.iterdir()} if out.exists() else set()
+
+    def watched(source, target):
+        seen.append(files())
+        if refused and len(seen) == 2:
+            raise OSError("refused")
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    for refused in (False, True, False):
+        before, seen = files(), []
+        with pytest.raises(DataError, match="refused") if refused else nullcontext():
+            done.save(out)
+        assert all(some in (set(), before) for some in seen)
+        assert files() == before if refused else not files() & before
+        assert list(tmp_path.iterdir()) == [out]
 
 
 def test_a_failure_leaves_nothing(tmp_path):

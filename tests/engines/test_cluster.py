@@ -40,7 +40,7 @@ def evaluate(data, until):
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:
-        return local.run(data, until)
+        return local.planned(data, until)
     os.kill(os.getpid(), signal.SIGKILL)
 
 done = spark.run(named("coffee")(), [[f] for f in sys.argv[3:]], sys.argv[2], zone=None, until=None, evaluate=evaluate)

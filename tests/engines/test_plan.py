@@ -19,9 +19,10 @@ from workbench.model import (
     region,
     subscriptions,
 )
-from workbench.replay import replay
+from workbench.replay import Replay, replay
 
 FIXES = pd.DataFrame({"mobile": [1, 1, 2], "t": [1, 2, 1], "x": [0.0, 9.0, 90.0], "y": [0.0] * 3})
+MANY = pd.concat([FIXES.assign(mobile=FIXES["mobile"] + 2 * n) for n in range(6)])
 PLACES = pd.DataFrame({"place": ["a", "b", "c"], "x": [0.0, 10.0, 500.0], "y": [0.0] * 3})
 
 
@@ -40,7 +41,20 @@ def test_a_plan_is_no_metric() -> None:
     assert "plan" not in replay("proximity", FIXES, PLACES).metrics
 
 
-def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs() -> None:
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> str:
+    """An engine; Spark with the session of the run."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return request.param  # type: ignore[no-any-return]
+
+
+def lines_of(said: Replay) -> list[str]:
+    """A plan line by line, without the one that says how Spark shared the work."""
+    return said.plan.splitlines()[said.engine == "spark" :]
+
+
+def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs(engine: str) -> None:
     fuel = Space("fuel", price=float)
     made = Scenario(
         [fuel],
@@ -54,9 +68,10 @@ def test_a_filter_that_no_index_serves_warns_with_the_number_of_pairs() -> None:
             )
         ],
     )
-    with pytest.warns(UserWarning, match="all 6 pairs"):
-        said = replay(made, FIXES, PLACES)
-    assert said.plan == "stations × cars: 6 of 6 pairs by all pairs\n  then price(offer') < price(limit)"
+    with pytest.warns(UserWarning, match="all 36 pairs") as warned:
+        said = replay(made, MANY, PLACES, engine)
+    assert len(warned) == 1
+    assert lines_of(said) == ["stations × cars: 36 of 36 pairs by all pairs", "  then price(offer') < price(limit)"]
 
 
 def test_one_publication_for_all_needs_no_index(recwarn: pytest.WarningsRecorder) -> None:
@@ -67,7 +82,7 @@ def test_one_publication_for_all_needs_no_index(recwarn: pytest.WarningsRecorder
 
 def test_a_plan_says_what_else_is_asked_and_what_over_time() -> None:
     said = replay("coffee", FIXES, PLACES.assign(category="coffee"), parameters={"radius_m": 20})
-    first, *more = said.plan.splitlines()
+    first, *more = lines_of(said)
     assert first == "shops × shoppers: 2 of 6 pairs by here m_20 site'"
     inside = "here m_e any shops.offer(shop_type={'coffee'})"
     assert "  then wish' m_o offer" in more
@@ -75,7 +90,7 @@ def test_a_plan_says_what_else_is_asked_and_what_over_time() -> None:
     assert more[-1] == f"shops × shoppers: 2 of 6 pairs by {inside}"
 
 
-def test_third_parties_that_no_index_serves_are_warned_of_too() -> None:
+def test_third_parties_that_no_index_serves_are_warned_of_too(engine: str) -> None:
     fuel = Space("fuel", price=float)
     by = "tests.conformance.relations_of_ours:price_gap"
     cheap = own.limit.related(any_region("stations.offer"), by=by, at_most=5.0, space=fuel)
@@ -100,9 +115,14 @@ def test_third_parties_that_no_index_serves_are_warned_of_too() -> None:
             )
         ],
     )
-    with pytest.warns(UserWarning, match="all 6 pairs"):
-        said = replay(made, FIXES, PLACES)
-    first, *_, last = said.plan.splitlines()
-    assert first == "stations × cars: 2 of 6 pairs by here m_20 site'"
-    assert last == f"stations × cars: 6 of 6 pairs by all pairs, for {cheap}"
-    assert said.timelines.equals(replay(made, FIXES, PLACES, "reference").timelines)
+    with pytest.warns(UserWarning, match="all 36 pairs"):
+        said = replay(made, MANY, PLACES, engine)
+    first, *_, last = lines_of(said)
+    assert first == "stations × cars: 12 of 36 pairs by here m_20 site'"
+    assert last == f"stations × cars: 36 of 36 pairs by all pairs, for {cheap}"
+    assert said.collect().timelines.equals(replay(made, MANY, PLACES, "reference").timelines)
+
+
+def test_spark_says_where_it_went_fix_by_fix(spark: object) -> None:
+    first, straight = replay("proximity", FIXES, PLACES, "spark").plan.splitlines()
+    assert "bucket" in first and "fix by fix from the files, by a grid over the places" in straight

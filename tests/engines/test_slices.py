@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.datasets import layout
-from workbench.engines import local, spark
+from workbench.engines import local, spark, tasks
 from workbench.model import (
     Scenario,
+    Space,
     column,
     held,
     latch,
@@ -43,19 +46,27 @@ class Here(spark.Work):
     cores = 3  # type: ignore[assignment]
 
     def over(self, task, count):
-        return [task(n) for n in range(count)]
+        return [json.loads(json.dumps(task(n))) for n in range(count)]
 
 
-def shared(scenario, fixes: pd.DataFrame, places, folder: Path, cores: int = 3, until=None, zone=None):
-    """Timelines, plan and counts of a replay whose tasks run here."""
+def shared(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zone=None):
+    """Timelines, plan and counts of a replay of a table or a file whose tasks run here."""
+    return worked(scenario, fixes, places, folder, cores, until, zone)[:3]
+
+
+def worked(scenario, fixes, places, folder: Path, cores: int = 3, until=None, zone=None):
+    """The same, and what the tasks said."""
     raw, scratch = folder / "raw.parquet", folder / "scratch"
     scratch.mkdir()
-    fixes.to_parquet(raw, index=False, row_group_size=97)
+    if isinstance(fixes, pd.DataFrame):
+        fixes.to_parquet(raw, index=False, row_group_size=97)
+    else:
+        raw = fixes
     with Here(None, scratch, "testing") as work:
         work.__class__ = type("Cores", (Here,), {"cores": cores})
         source = spark.raw(raw, layout.bucket_of)
-        _, plan, counts = spark.written(work, scenario, source, places, zone, until, local.run, _prepared)
-    return pq.read_table(scratch / "timelines").to_pandas(), plan, counts
+        _, plan, counts, said = spark.written(work, scenario, source, places, zone, until, local.planned, _prepared)
+    return pq.read_table(scratch / "timelines").to_pandas(), plan, counts, said
 
 
 def in_order(timelines: pd.DataFrame) -> list:
@@ -112,6 +123,23 @@ def test_shared_work_gives_the_timelines_of_one_task(name, cores, tmp_path):
         assert counts[counted] == whole.metrics[counted]
 
 
+BY = {
+    "traffic": ["all pairs, for any cars.here m_e section", "all pairs"],
+    "latch": ["here m_250 here'"],
+    "nearest": ["here m_n here'"],
+    "looking back": ["here m_150 here'"],
+}
+
+
+@pytest.mark.parametrize("name", BY)
+def test_what_found_the_candidates_is_said_for_all_tasks_together(name, tmp_path):
+    fixes, places = walk(seed=2)
+    scenario, _ = SCENARIOS[name]
+    steps = tasks.steps_of(worked(scenario, fixes, places, tmp_path)[3])
+    assert [step.driver for step in steps] == BY[name]
+    assert all(0 < step.candidates <= step.pairs for step in steps)
+
+
 NAMES = {"numbers": lambda m: m, "far apart": lambda m: m * 10**14 - 5, "text": lambda m: f"m{m}"}
 
 
@@ -157,6 +185,22 @@ def test_an_end_before_in_or_after_a_slice(name, until, tmp_path):
     assert in_order(timelines) == in_order(replay(scenario, fixes, places, until=until).timelines)
 
 
+@pytest.mark.parametrize("name", ["friends", "latch", "nearest"])
+@pytest.mark.parametrize("late", [100, 300, 399])
+def test_what_is_said_twice_after_the_end_counts(name, late, tmp_path):
+    fixes, _ = walk(seed=3)
+    fixes = fixes.drop_duplicates(["mobile", "t"]).sort_values("t", ignore_index=True)
+    row = fixes[fixes["t"] >= late].iloc[:1]
+    fixes = pd.concat([fixes, row.assign(x=row["x"] + 1)], ignore_index=True)
+    scenario, _ = SCENARIOS[name]
+    timelines, _, counts = shared(scenario, fixes, None, tmp_path, 5, until=90)
+    whole = replay(scenario, fixes, until=90)
+    assert in_order(timelines) == in_order(whole.timelines)
+    for counted in ("rows_in", "rows_collapsed", "rows_set_aside", "timelines", "unmatches"):
+        assert counts[counted] == whole.metrics[counted]
+    assert counts["rows_set_aside"] == 2
+
+
 @pytest.mark.parametrize("name", ["latch", "dispatch"])
 def test_names_instants_and_attributes_of_other_types(name, tmp_path):
     scenario, _ = SCENARIOS[name]
@@ -200,6 +244,29 @@ def test_rows_that_do_not_say_everything_are_kept_together(change, tmp_path):
     timelines, plan, _ = shared(scenario, fixes, None, tmp_path)
     assert plan.startswith("one task")
     assert in_order(timelines) == in_order(replay(scenario, fixes).timelines)
+
+
+@pytest.mark.parametrize("relation", ["within", "nearest"])
+def test_what_is_no_number_is_null_where_mobiles_look_at_one_another(relation, tmp_path):
+    """An offer holds until another one is made; pandas and Parquet write NaN where none is."""
+    price = Space("price", price=float)
+    shown = region(price, price=column.price)
+    shown = publications("shown", rows="fixes", regions={"here": HERE, "offer": shown})
+    which = near if relation == "within" else own.here.nearest(other.here, space=location)
+    cheap = subscriptions("cheap", rows="fixes", regions={"here": HERE}, filter=which & (other.offer["price"] <= 2))
+    scenario = Scenario([location, price], [shown], [cheap])
+    n = 40
+    fixes = pd.DataFrame({"mobile": np.repeat([1, 2], n), "t": np.tile(np.arange(n), 2), "x": 0.0, "y": 0.0})
+    fixes["price"] = np.where(fixes["t"] % n < 2, [1.0] * n + [3.0] * n, np.nan)
+    fixes.loc[[n // 2, n + n // 2], "price"] = 3.0, 1.0
+    fixes["x"] = np.where(fixes["t"] % 11 < 7, fixes["mobile"] * 1.0, fixes["mobile"] * 1_000.0)
+    # as NaN and not as null, which is what pandas makes of it
+    table = pa.table({name: pa.array(column.to_numpy()) for name, column in fixes.items()})
+    pq.write_table(table, tmp_path / "nan.parquet")
+    right = in_order(replay(scenario, fixes, engine="reference").timelines)
+    assert in_order(replay(scenario, tmp_path / "nan.parquet").timelines) == right
+    timelines, _, _ = shared(scenario, tmp_path / "nan.parquet", None, tmp_path, 5)
+    assert in_order(timelines) == right and len(right) > 1
 
 
 @pytest.mark.parametrize("cores", [1, 3])

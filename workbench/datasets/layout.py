@@ -58,7 +58,7 @@ def mix64(values: np.ndarray) -> np.ndarray:
 
 
 def _fnv(text: pa.Array) -> np.ndarray:
-    text = pa.concat_arrays([text.cast(pa.large_string())])
+    text = pa.concat_arrays([text.cast(pa.large_binary())])
     offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
     data = np.frombuffer(text.buffers()[2] or b"", np.uint8)
     length = np.diff(offsets)
@@ -75,6 +75,8 @@ def hash_ids(ids: pa.Array) -> np.ndarray:
     if pa.types.is_integer(ids.type):
         wide = pa.uint64() if pa.types.is_uint64(ids.type) else pa.int64()
         return mix64(ids.cast(wide).to_numpy(zero_copy_only=False))
+    if _is_binary(ids.type):
+        return mix64(_fnv(ids))
     hashed = np.empty(len(ids), np.uint64)
     whole = pc.match_substring_regex(ids, _WHOLE).to_numpy(zero_copy_only=False).astype(bool)
     short = whole & (pc.binary_length(ids).to_numpy(zero_copy_only=False) <= 18)
@@ -97,9 +99,27 @@ def bucket_of(ids: pa.Array | pa.ChunkedArray, buckets: int) -> np.ndarray:
         return np.concatenate([bucket_of(chunk, buckets) for chunk in ids.chunks] or [np.array([], np.int64)])
     if pa.types.is_integer(ids.type):
         return (hash_ids(ids) % np.uint64(buckets)).astype(np.int64)
+    ids = _hashable(ids)
     coded = ids if pa.types.is_dictionary(ids.type) else ids.dictionary_encode()
     of_each = (hash_ids(coded.dictionary) % np.uint64(buckets)).astype(np.int64)
     return of_each[coded.indices.to_numpy(zero_copy_only=False)]
+
+
+def _hashable(ids: pa.Array) -> pa.Array:
+    """Ids that are neither numbers nor text as such: equal ones stay equal."""
+    kind = ids.type
+    if isinstance(kind, pa.BaseExtensionType):  # UUIDs
+        return _hashable(ids.storage)
+    if pa.types.is_floating(kind):
+        return pc.add(ids.cast(pa.float64()), 0.0).cast(pa.string())  # -0.0 is 0.0
+    if _is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return ids.cast(pa.large_binary())
+    plain = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    return ids if plain else ids.cast(pa.string())
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
 @dataclass(frozen=True)

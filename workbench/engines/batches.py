@@ -125,7 +125,7 @@ def parquet(fixes: Any) -> Fixes | None:
         if not names:
             return None
         schema = pq.read_schema(names[0])
-        text = "mobile" in schema.names and _is_text(schema.field("mobile").type)
+        text = "mobile" in schema.names and is_text(schema.field("mobile").type)
         files = [pq.ParquetFile(name, read_dictionary=["mobile"] if text else None) for name in names]
     except (OSError, ValueError, KeyError):
         return None
@@ -172,7 +172,7 @@ def gathered(given: list[pa.Table]) -> Fixes | None:
     coordinates = coordinates_of(given[0].schema) if given else None
     if coordinates is None or any(not table.schema.equals(given[0].schema) for table in given):
         return None
-    text = _is_text(given[0].schema.field("mobile").type)
+    text = is_text(given[0].schema.field("mobile").type)
     if text or any(table["mobile"].null_count for table in given):
         return Gathered(given, coordinates, coded=True)
     ends = [pc.min_max(table["mobile"]).as_py() for table in given]
@@ -186,8 +186,17 @@ def _ends(table: pa.Table) -> list[float]:
     return [found["min"] or 0.0, found["max"] or 0.0]
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
     return kind in (pa.string(), pa.large_string()) or pa.types.is_dictionary(kind)
+
+
+def lacking(column: pa.ChunkedArray) -> bool:
+    """Whether a cell is null, or no number, which is the same.
+
+    >>> [lacking(pa.chunked_array([cells])) for cells in ([1.0, None], [1.0, float("nan")], [1.0], ["a"])]
+    [True, True, False, False]
+    """
+    return bool(column.null_count or (pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()))
 
 
 def coordinates_of(schema: pa.Schema) -> tuple[str, str] | None:
@@ -198,7 +207,7 @@ def coordinates_of(schema: pa.Schema) -> tuple[str, str] | None:
     t, mobile = schema.field("t").type, schema.field("mobile").type
     if not (pa.types.is_signed_integer(t) or (pa.types.is_timestamp(t) and t.tz is not None)):
         return None
-    if not (pa.types.is_signed_integer(mobile) or _is_text(mobile)):
+    if not (pa.types.is_signed_integer(mobile) or is_text(mobile)):
         return None
     return present[0] if all(schema.field(name).type == pa.float64() for name in present[0]) else None
 

@@ -54,23 +54,26 @@ def asked(scenario: Scenario) -> list[Asked] | None:
     return list(found)
 
 
-def visits(data: Inputs, until: int, wanted: list[Asked]) -> pd.DataFrame | None:
-    """The visits of some mobiles: which of those asked for, whose, from, to; None where the general way has to say."""
+def visits(data: Inputs, until: int, wanted: list[Asked]) -> tuple[pd.DataFrame, list[local.Step]] | None:
+    """The visits of some mobiles: which of those asked for, whose, from, to; and how they were found.
+
+    None where the general way has to say.
+    """
     with extents.assuming(False) as refused:
         found = local.Local(data, until, dict(streams(data, until).by_name))
         listed = []
         for number, (match, known) in enumerate(wanted):
             seen = found.thirds(match, known)
             listed.append(pd.DataFrame({"asked": number, "who": seen.lanes, "start": seen.start, "end": seen.end}))
-    return None if refused else pd.concat(listed, ignore_index=True)
+    return None if refused else (pd.concat(listed, ignore_index=True), list(found.looked_at.values()))
 
 
 def evaluated(
     data: Inputs, until: int, wanted: list[Asked], seen: Iterable[pd.DataFrame]
-) -> tuple[pd.DataFrame, dict[str, int]]:
+) -> tuple[pd.DataFrame, dict[str, int], local.Plan]:
     """The timelines of some mobiles, with the visits of all."""
     whole = pd.concat(seen, ignore_index=True)
-    return local.planned(data, until, lambda by_name: _known(by_name, wanted, whole))[:2]
+    return local.planned(data, until, lambda by_name: _known(by_name, wanted, whole))
 
 
 def _known(by_name: Mapping[str, Stream], wanted: list[Asked], seen: pd.DataFrame) -> dict[Any, Visits]:

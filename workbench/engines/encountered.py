@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from workbench.compiling import compiled, read_only
 from workbench.engines import encounters, exchange, tasks
-from workbench.engines.batches import Unusual, coordinates_of
+from workbench.engines.batches import Unusual, coordinates_of, lacking
 from workbench.engines.direct import Lines
 from workbench.engines.encounters import AFTER, Shape, Slice
 from workbench.engines.slices import Window
@@ -92,7 +92,7 @@ def last_seen(given: Asked, n: int, groups: Sequence[exchange.Group]) -> dict[st
     def looked_through() -> Iterator[pa.Table]:
         nonlocal read
         for table in exchange.rows_of(groups, given.schema):
-            if any(column.null_count for column in table.itercolumns()):
+            if any(map(lacking, table.itercolumns())):
                 raise Unusual
             mobile, names = encounters.coded(table["mobile"])
             rows = _last(read_only(mobile), tasks.ticks_of(table), _parts(table, given.cuts), len(names))
@@ -138,9 +138,11 @@ def slice_of_time(
     job: Job, given: Asked, n: int, window: Window, last: Sequence[str], rows: Sequence[str] | Sequence[exchange.Group]
 ) -> dict[str, Any]:
     """The timelines of a slice into a file, and into others what goes on before or after it."""
-    own = _own(given, n, window, job.until, rows)
-    table = pa.concat_tables([before(given, n, last), own])
     try:
+        own = _own(given, n, window, job.until, rows)
+        if window.low > job.until:
+            return {"over": 0}
+        table = pa.concat_tables([before(given, n, last), own])
         walks = encounters.walks_of(job.scenario, table, given.coordinates, job.zone)
         first = len(table) - len(own)
         if not len(table):
@@ -171,16 +173,19 @@ def slice_of_time(
 def _own(
     given: Asked, n: int, window: Window, until: int, rows: Sequence[str] | Sequence[exchange.Group]
 ) -> pa.Table:
-    """The rows of a slice, as far as the replay goes."""
+    """The rows of a slice, as far as the replay goes; of those after it no mobile may have two at an instant."""
     if given.laid:
         found = exchange.gather([Path(str(file)) for file in rows], n, len(given.cuts) - 1)
     else:
         found = list(exchange.rows_of([row for row in rows if isinstance(row, exchange.Group)], given.schema))
     table = pa.concat_tables(found or [given.schema.empty_table()])
     t = tasks.ticks_of(table)
-    high = min(window.high - 1, until) if window.last else window.high - 1
-    if len(t) and (t.min() < window.low or t.max() > high):
-        table = table.filter(pa.array((t >= window.low) & (t <= high)))
+    high = window.high - 1
+    if len(t) and (t.min() < window.low or t.max() > min(high, until)):
+        late = (t > until) & (t <= high)
+        if encounters.twice(encounters.coded(table["mobile"])[0][late], t[late]):
+            raise Unusual
+        table = table.filter(pa.array((t >= window.low) & (t <= high) & ~late))
     return table
 
 

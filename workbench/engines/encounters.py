@@ -32,7 +32,7 @@ import pyarrow as pa
 from workbench import tables
 from workbench.compiling import callee, compiled, read_only
 from workbench.engines import local
-from workbench.engines.batches import MOST_MOBILES, Instants, Unusual, cores, head_of, parquet
+from workbench.engines.batches import MOST_MOBILES, Instants, Unusual, cores, head_of, lacking, parquet
 from workbench.engines.direct import Lines, Outcome
 from workbench.engines.growing import taller, wider
 from workbench.engines.kernels import geodesic_within, planar_within
@@ -187,7 +187,7 @@ def columns_of(shape: Shape, schema: pa.Schema, coordinates: Sequence[str]) -> l
 
 def walks_of(scenario: Scenario, table: pa.Table, coordinates: Sequence[str], zone: str | None) -> Walks:
     """The columns of fixes as arrays in the order of time."""
-    if any(column.null_count for column in table.itercolumns()):
+    if any(map(lacking, table.itercolumns())):
         raise Unusual
     metric = next(metric for metric, names in tables.COORDINATES.items() if tuple(names) == tuple(coordinates))
     mobile, names = coded(table["mobile"])
@@ -567,7 +567,7 @@ def run(scenario: Scenario, fixes: Any, places: Any, zone: str | None = None, un
         return None
 
 
-def _twice(mobile: np.ndarray, t: np.ndarray) -> bool:
+def twice(mobile: np.ndarray, t: np.ndarray) -> bool:
     """Whether a mobile has two rows of one instant; rows after the end are not met by the kernel, but counted."""
     order = np.lexsort((mobile, t))
     mobile, t = mobile[order], t[order]
@@ -578,7 +578,7 @@ def _replayed(data: tables.Inputs, shape: Shape, walks: Walks, until: Any) -> Ou
     instants = Instants(None if until is None else data.clock.ticks(until))
     instants.add(walks.t)
     stop = int(np.searchsorted(walks.t, instants.until, side="right"))
-    if not stop or _twice(walks.mobile[stop:], walks.t[stop:]):
+    if not stop or twice(walks.mobile[stop:], walks.t[stop:]):
         raise Unusual
     geodesic = data.metric == WGS84
     cells = cells_of(walks, shape, geodesic)

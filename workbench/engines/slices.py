@@ -161,10 +161,12 @@ def joined(marked: pa.Table) -> pa.Table:
 # -- meetings --------------------------------------------------------------------------------------------------
 
 
-def sliced(data: Inputs, until: int, window: Window) -> tuple[pd.DataFrame, list[pd.DataFrame]] | None:
-    """A slice: the timelines of pairs that do not meet across a border, and the meetings of the others.
+def sliced(
+    data: Inputs, until: int, window: Window
+) -> tuple[pd.DataFrame, list[pd.DataFrame], list[local.Step]] | None:
+    """A slice: the timelines of pairs that do not meet across a border, the meetings of the others, what found both.
 
-    These for each two populations: who, and since when each of the two was so. None where nothing tells the meetings
+    Meetings for each two populations: who, and since when each of the two was so. None where nothing tells the meetings
     of some pair.
     """
     with extents.assuming(False) as refused:
@@ -172,15 +174,25 @@ def sliced(data: Inputs, until: int, window: Window) -> tuple[pd.DataFrame, list
         pairings = _pairings(found)
         if not all(drivers for _, _, drivers in pairings):
             return None
-        lines, over = [], []
+        lines, over, steps = [], [], []
         for sides, filters, drivers in pairings:
-            mine = [_meetings_of([])]
+            mine, count = [_meetings_of([])], 0
             for lanes in sides.meetings(drivers):
+                count += lanes.count
                 inner, outer = _apart(lanes, window)
                 lines.append((*_populations(sides), local.accepted(sides, inner, filters)))
                 mine.append(_meetings(sides.streams, outer))
             over.append(pd.concat([m for m in mine if len(m)] or mine, ignore_index=True))
-    return None if refused else (local.lines_of(found, lines), over)
+            steps.append(_step(sides, filters, drivers, count))
+    return None if refused else (local.lines_of(found, lines), over, steps)
+
+
+def _step(sides: local.Sides, filters: local.Filters, drivers: list[Driver], meetings: int) -> local.Step:
+    first, second = (sides.streams[role] for role in (PUBLICATION, SUBSCRIPTION))
+    by = list(dict.fromkeys(repr(driver.match) for driver in drivers))
+    rest = local.residual((filter_ for filter_, _ in filters.values()), by)
+    names, pairs = (first.population.name, second.population.name), first.clients * second.clients
+    return local.Step(*names, ", ".join(by), meetings, pairs, *rest)
 
 
 def _populations(sides: local.Sides) -> tuple[Population, Population]:

@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, pairwise
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workbench import tables
@@ -96,7 +98,9 @@ class Outcome:
     metric: str
     until: int
     plan: str
-    """how the work was shared"""
+    """how the work was shared, and how candidates were found in all tasks together"""
+    direct: bool
+    """whether some tasks went fix by fix, without any candidates"""
 
 
 def entangled(scenario: Scenario) -> str | None:
@@ -160,11 +164,15 @@ def run(
     """Evaluate a scenario over shards, raw files or a Spark table of fixes."""
     spark = spark_session()
     with Work(spark, _scratch(), "replaying") as work:
-        job, plan, counts = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
+        job, plan, counts, said = written(work, scenario, fixes, places, zone, until, evaluate, prepare)
+    for warning in _warnings(said):
+        warnings.warn(warning, UserWarning, stacklevel=4)
+    plan = "\n".join([plan, *map(str, tasks.steps_of(said))])
+    direct = any("direct" in one for one in said)
     timelines = spark.read.schema(_spark_schema(job.schema)).parquet(f"{job.scratch}/timelines")
     silent = [p.name for p in scenario.publications if p.transient]
     told = notifications(timelines, silent, prefixed=len(scenario.publications) > 1)
-    return Outcome(timelines, told, counts, job.clock, job.metric, job.until, plan)
+    return Outcome(timelines, told, counts, job.clock, job.metric, job.until, plan, direct)
 
 
 def written(
@@ -176,25 +184,28 @@ def written(
     until: Any,
     evaluate: Evaluation,
     prepare: Prepare,
-) -> tuple[Job, str, dict[str, int]]:
-    """Timelines in files, how the work for them was shared, and what was counted."""
+) -> tuple[Job, str, dict[str, int], list[Said]]:
+    """Timelines in files, how the work for them was shared, what was counted, and all that the tasks said."""
     foretell()
-    known = _look_at(fixes)
+    known = _look_at(work, fixes, zone)
     places = None if places is None else tables.load(places, "places")
     data = tables.inputs(scenario, None if fixes is None else known.sample, places, zone)
-    span = _span(data, known.ends, zone)
+    span = _span(data, _times(known, data, zone))
     last = span[1] if until is None else data.clock.ticks(until)
-    shipped = None if places is None else _shipped(places, "places", work.scratch, data.metric)
-    further = {
-        name: _shipped(table, name, work.scratch, data.metric) if _keeps(table) else table
-        for name, table in ((name, tables.load(given, name)) for name, given in scenario.tables.items())
-    }
+    loaded = {name: tables.load(given, name) for name, given in scenario.tables.items()}
+    with _writing(work.scratch):
+        shipped = None if places is None else _shipped(places, "places", work.scratch, data.metric)
+        further = {
+            name: _shipped(table, name, work.scratch, data.metric) if _keeps(table) else table
+            for name, table in loaded.items()
+        }
     job = Job(
         replace(scenario, tables=further) if further else scenario, known.sample[:1], shipped, zone, span, last,
         data.clock, data.metric, _schema(data), str(work.scratch), evaluate, prepare,
         None if until is None else last,
     )  # fmt: skip
-    pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
+    with _writing(work.scratch):
+        pq.write_table(job.schema.empty_table(), work.folder("timelines") / "part-none.parquet")
     how, said = _evaluated(work, job, data, fixes, known)
     others = [
         {**rows.counts, "rows_set_aside": rows.counts["rows_set_aside"] + without_effect(rows, data, span[0])}
@@ -203,7 +214,21 @@ def written(
     ]
     chosen = None if scenario.stage is None else scenario.stage.together
     why = (fixes is not None and entangled(scenario)) or chosen or "there are no fixes"
-    return job, PLANS[how].format(why=why), _total(said, others)
+    return job, PLANS[how].format(why=why), _total(said, others), said
+
+
+def _warnings(said: list[Said]) -> list[str]:
+    """What the tasks warned of, each once, with the pairs of all of them.
+
+    >>> _warnings([{"warned": ["all 1,200 pairs are met", "slow"]}, {"warned": ["all 800 pairs are met"]}])
+    ['all 2,000 pairs are met', 'slow']
+    """
+    found: dict[tuple[str, ...], int] = {}
+    for text in (text for one in said for text in one.get("warned", ())):
+        before, number, *after = [*re.split(r"(?<=\ball )([\d,]+)(?= pairs\b)", text, maxsplit=1), ""]
+        kind = (before, *after[:1])  # without a number it is the text alone
+        found[kind] = found.get(kind, 0) + int(number.replace(",", "") or 0)
+    return [f"{pairs:,}".join(kind) for kind, pairs in found.items()]
 
 
 def notifications(timelines: DataFrame, silent: Sequence[str], prefixed: bool) -> DataFrame:
@@ -231,6 +256,8 @@ def save(table: DataFrame, path: Path) -> None:
         table.write.parquet(str(path))
     except (PySparkException, Py4JError) as error:
         raise OSError(_root(str(error))) from None
+    if not path.exists():
+        raise OSError(f"{path.name} is not there after Spark has written it; all of the cluster has to see the folder")
 
 
 def _root(trace: str) -> str:
@@ -259,9 +286,10 @@ class Work:
         (self.scratch / "done").mkdir(exist_ok=True)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        for name in ("done", "exchange", "slices", "visits", "raw"):
-            shutil.rmtree(self.scratch / name, ignore_errors=True)
+    def __exit__(self, failed: object, *_: object) -> None:
+        done = ("done", "exchange", "slices", "visits", "raw")
+        for folder in [self.scratch] if failed else [self.scratch / name for name in done]:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def cores(self) -> int:
@@ -364,14 +392,22 @@ def _guarded(task: Callable[[int], Said], scratch: str, number: str, _: list[str
     """What a task says; a mistake in the data goes back as a sentence, not as a traceback of Spark's."""
     n = int(number)
     try:
-        said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
-        _keep_imports()
-        (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
+        with _writing(scratch):
+            said = {**task(n), "worker_peak_mib": tasks.peak_mib()}
+            _keep_imports()
+            (Path(scratch) / "done" / f"{time.time_ns()}-{number}").touch()
     except WorkbenchError as error:
         said = {"error": str(error)}
-    except OSError as error:
-        said = {"error": f"{scratch!r} cannot be written: {error}"}
     return {"n": n, **said}
+
+
+@contextmanager
+def _writing(folder: str | Path) -> Iterator[None]:
+    """A disk that takes no more is one sentence that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{str(folder)!r} cannot be written: {error}") from None
 
 
 def _keep_imports() -> None:
@@ -404,7 +440,7 @@ def over_files(
 ) -> DataFrame:
     """What a task makes of each share of some files, as a table of Spark's: tasks read and write files themselves."""
     spark = spark_session()
-    folder = _scratch() / "made" if out is None else Path(out)
+    folder = _scratch() / "made" if out is None else Path(out).absolute()
     folder.mkdir(parents=True)
     pq.write_table(schema.empty_table(), folder / "part-none.parquet")
     count = min(len(files), side_by_side(spark))
@@ -516,9 +552,10 @@ def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> li
     """First where everybody was before each slice of time, then the slices, then what goes on over their borders."""
     times, groups = _times(known, data, job.zone), [group for group in known.groups if group.rows]
     cuts, windows = _windows(work, job, known, times)
+    every = [*windows, *(slices.Window(int(a), int(b), False, True) for a, b in pairwise(cuts[len(windows) :]))]
     read: list[list[exchange.Group]] = []
     if len(times) == len(groups):  # each row group by itself says from when to when it is
-        read = [[g for g, (low, high, _) in zip(groups, times) if low < w.high and high >= w.low] for w in windows]
+        read = [[g for g, (low, high, _) in zip(groups, times) if low < w.high and high >= w.low] for w in every]
     laid = not read or sum(g.rows for some in read for g in some) > MOST_READ * known.rows
     given = encountered.asked(job.scenario, known.schema, cuts, laid, str(work.folder("slices")))
     if given is None or set(data.tables) != {"fixes"}:
@@ -528,8 +565,8 @@ def _by_encounter(work: Work, job: Job, data: tables.Inputs, known: Known) -> li
     last, rows = ([one.pop(name) for one in seen] for name in ("last", "rows"))
     found = _usual(
         work.over(
-            lambda n: encountered.slice_of_time(job, given, n, windows[n], last, rows if laid else read[n]),
-            len(windows),
+            lambda n: encountered.slice_of_time(job, given, n, every[n], last, rows if laid else read[n]),
+            len(every),
         )
     )
     over = sum(one["over"] for one in found)
@@ -630,24 +667,19 @@ def _exchanged(work: Work, fixes: Raw, known: Known) -> list[Bucket]:
     units = [[known.groups[n] for n in unit] for unit in work.units([group.rows for group in known.groups])]
     schema, bucket_of, target = known.schema, fixes.bucket_of, str(work.folder("exchange"))
 
+    def lay(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+        mobile = table["mobile"]
+        # rows of nobody are refused wherever they are evaluated
+        part = np.zeros(len(table), np.int64) if mobile.null_count else bucket_of(mobile, parts)
+        return exchange.by_part(part, parts)
+
     def task(n: int) -> Said:
         file = Path(target) / f"part-{n:05d}.arrow"
-        rows = exchange.rows_of(units[n], schema)
-        exchange.scatter(
-            rows, schema, lambda table: exchange.by_part(bucket_of(_mobiles(table), parts), parts), parts, file
-        )
+        exchange.scatter(exchange.rows_of(units[n], schema), schema, lay, parts, file)
         return {"file": str(file)}
 
     files = tuple(one["file"] for one in _good(work.over(task, len(units))))
     return [Bucket(files, known.rows // parts, part, parts) for part in range(parts)]
-
-
-def _mobiles(table: pa.Table) -> pa.ChunkedArray:
-    """Who the rows are of, in a form that every row has; whether that is right is seen where they are evaluated."""
-    mobile = table["mobile"]
-    if pa.types.is_uint64(mobile.type) or not (pa.types.is_integer(mobile.type) or pa.types.is_string(mobile.type)):
-        mobile = mobile.cast(pa.string())
-    return mobile.fill_null(0 if pa.types.is_integer(mobile.type) else "") if mobile.null_count else mobile
 
 
 # -- what is known before the tasks run ----------------------------------------------------------------
@@ -655,10 +687,9 @@ def _mobiles(table: pa.Table) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Known:
-    """A few rows, for what can be wrong at once; the first and the last instant; how many rows, and where."""
+    """A few rows, for what can be wrong at once; how many rows, and where and when."""
 
     sample: pd.DataFrame
-    ends: tuple[Any, Any] | None
     rows: int
     shards: Sequence[int] = ()
     groups: Sequence[exchange.Group] = ()
@@ -667,21 +698,21 @@ class Known:
     """of parts of the rows: the first and the last instant, and how many there are"""
 
 
-def _look_at(fixes: Shards | Raw | DataFrame | None) -> Known:
+def _look_at(work: Work, fixes: Shards | Raw | DataFrame | None, zone: str | None) -> Known:
     if fixes is None:
-        return Known(pd.DataFrame(), None, 0)
+        return Known(pd.DataFrame(), 0)
     if not isinstance(fixes, Raw | Sequence):
-        return _look_at_table(fixes)
+        return _look_at_table(work, fixes, zone)
     shards: Shards = [fixes.files] if isinstance(fixes, Raw) else fixes
     files = [file for shard in shards for file in shard]
     if not files:
-        return Known(pd.DataFrame(), None, 0)
-    schema = exchange.schema_of(files, plainly=isinstance(fixes, Raw))
+        return Known(pd.DataFrame(), 0)
+    schema = _signed(exchange.schema_of(files, plainly=isinstance(fixes, Raw)), files)
     groups, times, sample = exchange.groups_of(files), [], schema.empty_table()
     for file in files:
         with exchange.opened(file) as source:
             try:
-                times += _ends(source)
+                times += _ends(source, zone)
                 if not len(sample):
                     sample = exchange.conform(
                         next((pa.Table.from_batches([b]) for b in source.iter_batches(batch_size=100)), sample), schema
@@ -692,41 +723,85 @@ def _look_at(fixes: Shards | Raw | DataFrame | None) -> Known:
     for group in groups:
         each[group.file] += group.rows
     rows = [sum(each[file] for file in shard) for shard in shards]
-    ends = (min(low for low, *_ in times), max(high for _, high, _ in times)) if times else None
-    return Known(sample.to_pandas(), ends, sum(rows), rows, groups, schema, times)
+    return Known(sample.to_pandas(), sum(rows), rows, groups, schema, times)
 
 
-def _look_at_table(fixes: DataFrame) -> Known:
+def _look_at_table(work: Work, fixes: DataFrame, zone: str | None) -> Known:
     from pyspark.sql import functions as f
 
     sample = tables.load(fixes.limit(100))
     if "t" not in fixes.columns:
-        return Known(sample, None, len(sample))
+        return Known(sample, len(sample))
     found = tables.load(fixes.agg(f.min("t").alias("low"), f.max("t").alias("high"), f.count("*").alias("rows")))
     low, high, rows = found.iloc[0]
-    ends = None if pd.isna(low) else (low, high)
-    return Known(sample, ends, int(rows), times=[] if ends is None else [(*ends, int(rows))])
+    times = [] if pd.isna(low) else [(low, high, int(rows))]
+    if isinstance(low, str):
+        said = _good(work.through(fixes.select("t"), lambda n, batches: {"times": _times_of_text(batches, zone)}))
+        times = [time for one in said for time in one["times"]]
+    return Known(sample, int(rows), times=times)
 
 
-def _ends(opened: pq.ParquetFile) -> list[tuple[Any, Any, int]]:
-    """The least and the greatest t of a file's row groups, from their statistics, and how many rows they have."""
-    if "t" not in opened.schema_arrow.names or not opened.metadata.num_rows:
+def _signed(schema: pa.Schema, files: Sequence[str]) -> pa.Schema:
+    """Ids without a sign as `tables` have them: whole numbers, or text where one is too large for all to be that."""
+    place = schema.get_field_index("mobile")
+    if place < 0 or not pa.types.is_uint64(schema.field(place).type):
+        return schema
+    large = False
+    for file in files:
+        with exchange.opened(file) as source:
+            columns = (batch["mobile"] for batch in source.iter_batches(columns=["mobile"]))
+            large |= any((pc.max(column).as_py() or 0) >= 2**63 for column in columns)
+    return schema.set(place, pa.field("mobile", pa.string() if large else pa.int64()))
+
+
+def _ends(opened: pq.ParquetFile, zone: str | None) -> list[tuple[Any, Any, int]]:
+    """The first and the last t of a file's row groups, and how many rows they have.
+
+    From their statistics, but for text, of which these know the order of its signs and not that of the instants.
+    """
+    if "t" not in opened.schema_arrow.names:
         return []
-    place = opened.schema_arrow.names.index("t")
-    groups = [opened.metadata.row_group(i) for i in range(opened.metadata.num_row_groups)]
-    known = [(group.column(place).statistics, group.num_rows) for group in groups if group.num_rows]
-    if all(s is not None and s.has_min_max for s, _ in known):
-        return [(s.min, s.max, rows) for s, rows in known]
-    column = opened.read(columns=["t"])["t"].drop_null().to_pandas()
-    return [(column.min(), column.max(), len(column))] if len(column) else []
+    kind, found = opened.schema_arrow.field("t").type, []
+    ordered = pa.types.is_integer(kind) or pa.types.is_timestamp(kind)
+    for number in range(opened.metadata.num_row_groups):
+        group = opened.metadata.row_group(number)
+        columns = (group.column(place) for place in range(group.num_columns))
+        known = next(column.statistics for column in columns if column.path_in_schema == "t") if ordered else None
+        ends: tuple[Any, Any] | None
+        if known is not None and known.has_min_max:
+            ends = known.min, known.max
+        else:
+            ends = _earliest_and_latest(opened.read_row_group(number, columns=["t"])["t"], zone)
+        if group.num_rows and ends is not None:
+            found.append((*ends, group.num_rows))
+    return found
 
 
-def _span(data: tables.Inputs, ends: tuple[Any, Any] | None, zone: str | None) -> tuple[int, int]:
-    """The first and the last instant of all tables."""
+def _earliest_and_latest(column: pa.Array | pa.ChunkedArray, zone: str | None) -> tuple[Any, Any] | None:
+    """The first and the last instant of a column, as they are written there."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    known = column.unique().drop_null().to_pandas()
+    if not len(known):
+        return None
+    try:
+        ticks = tables.ticks_of(known, zone, Clock())[0].to_numpy(np.int64)
+    except DataError as error:
+        raise DataError(f"fixes: {error}") from None
+    return known.iloc[ticks.argmin()], known.iloc[ticks.argmax()]
+
+
+def _times_of_text(batches: Iterator[pa.RecordBatch], zone: str | None) -> list[tuple[str, str, int]]:
+    """The first and the last instants of the batches of a column of text, and how many rows they have."""
+    found = [(_earliest_and_latest(batch["t"], zone), batch.num_rows) for batch in batches]
+    return [(*ends, rows) for ends, rows in found if ends is not None]
+
+
+def _span(data: tables.Inputs, times: np.ndarray) -> tuple[int, int]:
+    """The first and the last instant of all tables; of parts of the fixes these are known."""
     known = tables.ends_of({name: rows for name, rows in data.tables.items() if name != "fixes"})
-    if ends is not None:
-        low, high = _ticks(pd.Series(list(ends)), data.clock, zone)
-        known.append((int(low), int(high)))
+    if len(times):
+        known.append((int(times[:, 0].min()), int(times[:, 1].max())))
     return (min(a for a, _ in known), max(b for _, b in known)) if known else (0, 0)
 
 
@@ -757,6 +832,8 @@ def _id_type(data: tables.Inputs, populations: Sequence[Population]) -> pa.DataT
     ids = data.tables[populations[0].rows].frame["id"]
     if pd.api.types.is_float_dtype(ids):
         return pa.float64()
+    if pd.api.types.is_bool_dtype(ids):
+        return pa.bool_()
     return pa.int64() if pd.api.types.is_integer_dtype(ids) else pa.string()
 
 
@@ -779,7 +856,7 @@ def _shipped(frame: pd.DataFrame, name: str, scratch: Path, metric: str) -> str:
 def _spark_schema(schema: pa.Schema) -> str:
     """The columns of timelines in Spark's words."""
     instant = "long" if pa.types.is_integer(schema.field("tau").type) else "timestamp"
-    kinds = {pa.int64(): "long", pa.float64(): "double"}
+    kinds = {pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean"}
     sides = ", ".join(f"{role} {kinds.get(schema.field(role).type, 'string')}" for role in schema.names[:2])
     return f"{sides}, tau {instant}, pi {instant}, ended string"
 
@@ -817,14 +894,25 @@ def sharded(fixes: pd.DataFrame, bucket_of: BucketOf) -> Shards:
     folder.mkdir()
     shards = []
     try:
+        fixes = fixes if whole else fixes.assign(mobile=_plain_ids(fixes["mobile"]))
         numbers = [0] * len(fixes) if whole else bucket_of(pa.array(fixes["mobile"]), buckets)
-        for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
-            file = folder / f"bucket-{number:05d}.parquet"
-            part.to_parquet(file, index=False)
-            shards.append([str(file)])
+        with _writing(folder.parent):
+            for number, part in fixes.groupby(numbers) if len(fixes) else [(0, fixes)]:
+                file = folder / f"bucket-{number:05d}.parquet"
+                part.to_parquet(file, index=False)
+                shards.append([str(file)])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise DataError(f"fixes: Spark needs one type in each column: {error}") from None
     return shards
+
+
+def _plain_ids(mobile: pd.Series) -> pd.Series:
+    """Ids as `tables` have them: numbers or text."""
+    if pd.api.types.is_signed_integer_dtype(mobile) or pd.api.types.infer_dtype(mobile) in ("string", "floating"):
+        return mobile
+    codes, known = pd.factorize(mobile)
+    ids = tables.read({"mobile": known, "t": np.arange(len(known))}, "fixes").frame["id"]
+    return ids.take(codes).set_axis(mobile.index)
 
 
 def rows_of(fixes: Shards | Raw | DataFrame | None, mobiles: Sequence[Any] | None) -> pd.DataFrame | None:
@@ -836,7 +924,6 @@ def rows_of(fixes: Shards | Raw | DataFrame | None, mobiles: Sequence[Any] | Non
         from pyspark.sql import functions as f
 
         return tables.load(fixes if names is None else fixes.where(f.col("mobile").cast("string").isin(names)))
-    import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     files = list(fixes.files) if isinstance(fixes, Raw) else [file for shard in fixes for file in shard]
@@ -855,6 +942,7 @@ def _scratch() -> Path:
             "to a folder on storage that all of them share (docs/cluster.md)",
             stacklevel=4,
         )
-    made = Path(tempfile.mkdtemp(prefix="workbench-replay-", dir=base))
+    with _writing(base or tempfile.gettempdir()):
+        made = Path(tempfile.mkdtemp(prefix="workbench-replay-", dir=base)).absolute()
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made

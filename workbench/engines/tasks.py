@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,13 +28,14 @@ import pyarrow.parquet as pq
 
 from workbench import tables
 from workbench.compiling import read_only
-from workbench.engines import bystanders, exchange, intervals, slices, thinning
+from workbench.engines import bystanders, exchange, intervals, local, slices, thinning
+from workbench.engines.batches import is_text, lacking
 from workbench.engines.streams import without_effect
 from workbench.errors import DataError
 from workbench.model.clock import Clock
 from workbench.model.scenario import Scenario
 
-Evaluation = Callable[[tables.Inputs, int], tuple[pd.DataFrame, dict[str, int]]]
+Evaluation = Callable[[tables.Inputs, int], tuple[pd.DataFrame, dict[str, int], local.Plan]]
 UNUSUAL: dict[str, Any] = {"unusual": True}
 """said where a part of the data cannot be looked at by itself after all"""
 WORDS = ("unmatch", "publication_removed", "subscription_removed")
@@ -161,7 +164,7 @@ def _inputs(job: Job, others: Mapping[str, tables.Rows], fixes: Any) -> tables.I
 
 def timelines_of_buckets(job: Job, unit: int, buckets: Sequence[Bucket], together: bool = False) -> dict[str, Any]:
     """The timelines of buckets, each by itself or all at once, into files; what was counted."""
-    found: list[dict[str, int]] = []
+    found: list[dict[str, Any]] = []
     if together:
         found.append(_general(job, f"{unit:05d}-000", [t for b in buckets for t in b.tables()]))
         buckets = ()
@@ -173,11 +176,23 @@ def timelines_of_buckets(job: Job, unit: int, buckets: Sequence[Bucket], togethe
             found.append(left_out)
             done = _general(job, name, given) if any(map(len, given)) else {}  # no rows know no clock
         found.append(done)
-    names = {name for one in found for name in one}
-    return {name: sum(one.get(name, 0) for one in found) for name in names}
+    return _together(found)
 
 
-def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
+def _together(said: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was counted, in sum, and all that was listed.
+
+    >>> _together([{"rows_in": 2, "warned": ["a"]}, {"rows_in": 3}, {"warned": ["b"]}])
+    {'rows_in': 5, 'warned': ['a', 'b']}
+    """
+    found: dict[str, Any] = {}
+    for one in said:
+        for name, value in one.items():
+            found[name] = found[name] + value if name in found else value
+    return found
+
+
+def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, Any] | None:
     ways = kept(job).direct
     if ways is None:
         return None
@@ -193,7 +208,8 @@ def _direct(job: Job, name: str, bucket: Bucket) -> dict[str, int] | None:
         return None
     written = arrow(found.lines, job)
     write(job, name, written)
-    return {"rows_in": found.fixes, "timelines": len(written), "unmatches": int((found.lines.ended == 0).sum())}
+    counts = {"timelines": len(written), "unmatches": int((found.lines.ended == 0).sum())}
+    return {"rows_in": found.fixes, **counts, "direct": 1}
 
 
 def thinned(job: Job, bucket: Bucket) -> tuple[list[pa.Table], dict[str, int]]:
@@ -208,7 +224,7 @@ def thinned(job: Job, bucket: Bucket) -> tuple[list[pa.Table], dict[str, int]]:
     if rows is None:  # in any order, perhaps, or some twice, which may differ in any column
         whole = bucket.tables()
         table = pa.concat_tables(whole, promote_options="permissive")
-        if any(column.null_count for column in table.itercolumns()):
+        if any(map(lacking, table.itercolumns())):
             return whole, {}
         table, aside = _cleaned(by_mobile(table))
         rows = thin.kept(table, thinning.numbered(table["mobile"]), ticks_of(table))
@@ -223,7 +239,7 @@ def _whole(table: pa.Table) -> bool:
     """Whether mobiles and instants are there, and of the usual types."""
     mobile, t = table["mobile"], table["t"]
     known = not (mobile.null_count or t.null_count)
-    usual = pa.types.is_string(mobile.type) or pa.types.is_signed_integer(mobile.type)
+    usual = is_text(mobile.type) or pa.types.is_signed_integer(mobile.type)
     instants = pa.types.is_signed_integer(t.type) or (pa.types.is_timestamp(t.type) and t.type.tz is not None)
     return known and usual and instants
 
@@ -232,22 +248,55 @@ def _both(table: pa.Table, columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name in table.column_names]
 
 
-def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, int]:
+def _general(job: Job, name: str, given: list[pa.Table]) -> dict[str, Any]:
     fixes: Any = pa.concat_tables(given, promote_options="permissive") if given else None
     if fixes is None and len(job.head.columns):
         fixes = job.head[:0]  # there are fixes, only none that Spark could hand over
     return _staged(job, name, inputs(job, fixes))
 
 
-def _staged(job: Job, name: str, data: tables.Inputs) -> dict[str, int]:
-    timelines, counts = job.evaluate(data, job.until)
+def _staged(job: Job, name: str, data: tables.Inputs) -> dict[str, Any]:
+    timelines, counts, how = _evaluated(job, data, job.until)
     timelines = data.staged(timelines, job.stop)
     rows = {name: int(count) for name, count in data.tables["fixes"].counts.items()} if "fixes" in data.tables else {}
     # what other tables say in vain every task meets; it counts once
     others = [one for name, one in data.tables.items() if name != "fixes"]
     idle = int(counts.get("rows_set_aside", 0)) - sum(without_effect(one, data, job.span[0]) for one in others)
     rows["rows_set_aside"] = rows.get("rows_set_aside", 0) + idle
-    return {**rows, **write_frame(job, name, timelines)}
+    return {**rows, **write_frame(job, name, timelines), **how}
+
+
+def _evaluated(job: Job, data: tables.Inputs, until: int) -> tuple[pd.DataFrame, dict[str, int], dict[str, Any]]:
+    """Timelines, what was counted, and how it was done."""
+    with warned() as said:
+        timelines, counts, plan = job.evaluate(data, until)
+    return timelines, counts, {"warned": said, "steps": listed(plan.steps)}
+
+
+@contextmanager
+def warned() -> Iterator[list[str]]:
+    """What a user is warned of, who does not see the worker."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield said
+    said += [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
+
+
+def listed(steps: Iterable[local.Step]) -> list[dict[str, Any]]:
+    """The steps of a plan in words that travel."""
+    return [asdict(step) for step in steps]
+
+
+def steps_of(said: Iterable[Mapping[str, Any]]) -> list[local.Step]:
+    """The steps that tasks have listed: the same ones of all tasks are one."""
+    found: dict[local.Step, local.Step] = {}
+    for given in (given for one in said for given in one.get("steps", ())):
+        step = local.Step(**{**given, **{name: tuple(given[name]) for name in ("then", "over_time")}})
+        kind = replace(step, candidates=0, pairs=0)
+        known = found.get(kind, kind)
+        found[kind] = replace(kind, candidates=known.candidates + step.candidates, pairs=known.pairs + step.pairs)
+    return list(found.values())
 
 
 def timelines_of_share(job: Job, n: int, shares: int) -> dict[str, Any]:
@@ -279,8 +328,8 @@ def _share(frame: pd.DataFrame, column: str, job: Job, n: int, shares: int) -> p
 
 def by_mobile(table: pa.Table) -> pa.Table:
     """Rows in the order of mobile and time; as they come where one of the two is not there to go by."""
-    mobile, t = table["mobile"], table["t"]
-    if mobile.null_count or t.null_count or not (pa.types.is_integer(t.type) or pa.types.is_timestamp(t.type)):
+    mobile = table["mobile"]
+    if not _whole(table):
         return table
     codes, ticks = codes_of(mobile), ticks_of(table)
     if np.all((codes[1:] > codes[:-1]) | ((codes[1:] == codes[:-1]) & (ticks[1:] >= ticks[:-1]))):
@@ -298,7 +347,7 @@ def cut_into_slices(job: Job, n: int, buckets: Sequence[Bucket], cuts: np.ndarra
     found = []
     for bucket in buckets:
         given = pa.concat_tables(bucket.tables())
-        if any(column.null_count for column in given.itercolumns()):
+        if not _whole(given) or any(map(lacking, given.itercolumns())):
             return UNUSUAL
         table, aside = _cleaned(by_mobile(given))
         counts["rows_in"] += len(given)
@@ -335,19 +384,20 @@ def slice_of_time(
     data, until = inputs(job, table), job.until if window.last else window.high
     target = Path(folder)
     if way == slices.MOMENTS:
-        lines = _exactly(job, job.evaluate(data, until)[0])
-        whole, marked = slices.pieces(lines, window)
+        told, _, how = _evaluated(job, data, until)
+        whole, marked = slices.pieces(_exactly(job, told), window)
         put(marked, target / f"pieces-{n:05d}.parquet")
-        return {**write_whole(job, f"slice-{n:05d}", whole), "over": len(marked)}
+        return {**write_whole(job, f"slice-{n:05d}", whole), "over": len(marked), **how}
     found = slices.sliced(data, until, window)
     if found is None:
         return UNUSUAL
-    timelines, meetings = found
+    timelines, meetings, steps = found
     for number, some in enumerate(meetings):
         put(pa.Table.from_pandas(some, preserve_index=False), target / f"met-{number}-{n:05d}.parquet")
     rows = slices.needed(table["mobile"].to_pandas(), ticks_of(table), meetings)
     put(exchange.take(table.combine_chunks(), rows), target / f"rows-{n:05d}.parquet")
-    return {**write_frame(job, f"slice-{n:05d}", timelines), "over": sum(map(len, meetings))}
+    counts = write_frame(job, f"slice-{n:05d}", timelines)
+    return {**counts, "over": sum(map(len, meetings)), "steps": listed(steps)}
 
 
 def across_slices(job: Job, n: int, way: str, count: int, folder: str, populations: int) -> dict[str, Any]:
@@ -401,21 +451,23 @@ def visits_of_buckets(
     job: Job, n: int, buckets: Sequence[Bucket], wanted: list[bystanders.Asked], folder: str
 ) -> dict[str, Any]:
     """The visits of the mobiles of buckets, and the fixes that still matter, into files; what was counted of others."""
-    found, left, counted = [], [], []
+    found, left, counted, how = [], [], [], []
     for bucket in buckets:
         given, counts = thinned(job, bucket)
         counted.append(counts)
         if not any(map(len, given)):
             continue
         left += given
-        seen = bystanders.visits(inputs(job, pa.concat_tables(given)), job.until, wanted)
+        with warned() as said:
+            seen = bystanders.visits(inputs(job, pa.concat_tables(given)), job.until, wanted)
         if seen is None:
             return UNUSUAL
-        found.append(seen)
+        found.append(seen[0])
+        how.append({"warned": said, "steps": listed(seen[1])})
     if found:
         put(pa.Table.from_pandas(pd.concat(found), preserve_index=False), Path(folder) / f"visits-{n:05d}.parquet")
     names = ("rows_in", "rows_collapsed", "rows_set_aside")
-    counts = {name: sum(one.get(name, 0) for one in counted) for name in names}
+    counts = {**{name: sum(one.get(name, 0) for one in counted) for name in names}, **_together(how)}
     if not any(counted):
         return counts  # all of them still matter
     if not left:
@@ -433,7 +485,7 @@ def with_visits(job: Job, wanted: list[bystanders.Asked], folder: str) -> Job:
 
 def _knowing(
     wanted: list[bystanders.Asked], files: list[str], data: tables.Inputs, until: int
-) -> tuple[pd.DataFrame, dict[str, int]]:
+) -> tuple[pd.DataFrame, dict[str, int], local.Plan]:
     return bystanders.evaluated(data, until, wanted, (pd.read_parquet(file) for file in files))
 
 
