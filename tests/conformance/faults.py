@@ -156,8 +156,17 @@ FAULTS = [
     ),
     Fault(
         "a third party's move overlooked",
-        "live:Live._asked", "if populations & self._looked[population.name]:", "if False:",
-        ("nearest", "any_region"), "live",
+        "live:Live._asked", "asked.update(self._turned_around())", "pass", ("nearest", "any_region"), "live",
+    ),
+    Fault(
+        "a neighbour overlooked that comes as near as the last one is",
+        "surroundings:Neighbours._entered", "<= self._balls[asking].limit", "< self._balls[asking].limit",
+        ("nearest",), "live",
+    ),
+    Fault(
+        "a third party that is never seen to leave",
+        "surroundings:Company.put", "near[named] |= self._near(self._asking, region)",
+        "near[named] = self._near(self._asking, region)", ("any_region", "tau_any", "pi_any"), "live",
     ),
     Fault(
         "a box that is never laid anew",

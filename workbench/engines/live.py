@@ -4,7 +4,8 @@ An instant brings changes to some clients. What can join or leave M then:
 
 * pairs of a publication or subscription of theirs: those that match now, and those that the index over a region's
   position finds (the *driving* part of the filters: a relation of two positions that has to hold);
-* pairs whose filters look at third parties, where one of the clients is among those looked at;
+* pairs whose filters look at third parties, where what they say of these has turned (`workbench.engines.surroundings`);
+  where that is not kept, because not everybody is seen or a client has a filter of its own, all of these pairs;
 * pairs for which time alone turns a temporal term over. A pair whose other conditions hold waits on a timer for the
   next instant at which that can happen; it is asked again then.
 
@@ -19,7 +20,7 @@ A step can be taken back as long as the next one has not been taken.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +31,15 @@ from workbench.engines.lowering import is_plain
 from workbench.engines.nearby import Box, Nearby, box_of
 from workbench.engines.reference import View
 from workbench.engines.remembered import Remembered
+from workbench.engines.surroundings import Surroundings, kind_of
 from workbench.engines.versions import Versions
 from workbench.errors import ScenarioError
-from workbench.model.clock import Clock
-from workbench.model.filters import And, Filter, Held, Latch, Match, Var
-from workbench.model.history import Change, Client, Instance, Party, State
+from workbench.model.clock import NEVER, Clock
+from workbench.model.filters import And, Filter, Held, Latch, Match, Regions, Var
+from workbench.model.history import Change, Client, Instance, Named, Party, State
 from workbench.model.pubsub import PUBLICATION, Population
 from workbench.model.regions import Region
+from workbench.model.relations import Nearest
 from workbench.model.scenario import Binding, Scenario
 from workbench.model.shapes import Shape
 from workbench.model.times import TimeComparison
@@ -66,6 +69,14 @@ class Drive(NamedTuple):
     reach: float
 
 
+class Neighbouring(NamedTuple):
+    """A nearest match that has to hold: no pair matches whose regions are no neighbours."""
+
+    match: Match
+    left: Regions
+    right: Regions
+
+
 def implied(filter: Filter) -> list[Filter]:
     """Conditions that hold whenever a filter does.
 
@@ -82,13 +93,17 @@ def implied(filter: Filter) -> list[Filter]:
     return [filter]
 
 
-def drives(scenario: Scenario, publication: Population, subscription: Population) -> list[Drive] | None:
+def drives(
+    scenario: Scenario, publication: Population, subscription: Population
+) -> Sequence[Drive | Neighbouring] | None:
     """What one of which has to hold for two rows of these populations to match; None where nothing can be said."""
     for own, other in ((subscription, publication), (publication, subscription)):
-        found = []
+        found: list[Drive | Neighbouring] = []
         for binding in scenario.bindings(own.filter, other):
-            conditions = (c for c in implied(own.filter) if isinstance(c, Match))
-            drive = next(filter(None, (_drive(c, own, binding) for c in conditions)), None)
+            conditions = [c for c in implied(own.filter) if isinstance(c, Match)]
+            near = [] if scenario.visibility else [_neighbouring(c, own, other, binding) for c in conditions]
+            sure = [*near, *(_drive(c, own, binding) for c in conditions)]
+            drive = next((one for one in sure if one is not None), None)
             if drive is None:
                 break
             found.append(drive)
@@ -111,6 +126,14 @@ def _drive(match: Match, own: Population, binding: Binding) -> Drive | None:
     return Drive(*((mine, theirs) if own.role == PUBLICATION else (theirs, mine)), dimension, reach)
 
 
+def _neighbouring(match: Match, own: Population, other: Population, binding: Binding) -> Neighbouring | None:
+    if not isinstance(match.relation, Nearest):
+        return None
+    left, right = (kind_of(term, own.name, other.name, binding) for term in (match.left, match.right))
+    assert left is not None and right is not None
+    return None if left.population == right.population else Neighbouring(match, left, right)
+
+
 def looks_back(filter: Filter) -> bool:
     """Whether time alone can change what a filter says."""
     return any(isinstance(n, TimeComparison | VisitComparison | Held | Latch) for n in filter.walk())
@@ -127,7 +150,8 @@ class Live:
         self.clock = clock
         self.metric = metric
         self.history = Versions(scenario)
-        self.reference = Remembered(scenario, self.history, clock, metric)
+        self.surroundings = None if scenario.visibility else Surroundings(scenario, metric)
+        self.reference = self._remembered()
         plan = gated(scenario)
         self.field = None if plan is None else Field(scenario, plan, metric, remember)
         self.history.field = self.field
@@ -144,7 +168,7 @@ class Live:
         }
         self._indexed: dict[tuple[str, str, str], Nearby[Party]] = {}
         for (p, s), found in self.plan.items():
-            for drive in found or ():
+            for drive in (d for d in found or () if isinstance(d, Drive)):
                 self._indexed.setdefault((p, drive.publication, drive.dimension), Nearby())
                 self._indexed.setdefault((s, drive.subscription, drive.dimension), Nearby())
         self._by_table: dict[str, list[Population]] = {}
@@ -174,7 +198,8 @@ class Live:
         self.field = self.history.field = None
         for pair in pairs:
             self._match(pair, 0)
-        self._place({client: self.history.latest(client) for client in self.history.clients()})
+        now = self.history.instants[-1] if self.history.instants else NEVER
+        self._place(now, {client: self.history.latest(client) for client in self.history.clients()})
 
     def move(self, slots: np.ndarray, x: np.ndarray, y: np.ndarray, t: int) -> None:
         """Move clients in the field that only subscribe, each once; `evaluate` says what this changed."""
@@ -223,6 +248,8 @@ class Live:
                 step()
             self._undo.clear()
             self._turned = []
+            if self.surroundings is not None:
+                self.surroundings.settle()
             self.reference.forget()
 
     def apply(self, t: int, changes: Iterable[Change]) -> set[Client]:
@@ -230,9 +257,9 @@ class Live:
         states = self.history.tried(t, changes)
         before = {client: self.history.latest(client) for client in states}
         back = self.history.put(t, states)
-        self._undo.append(lambda: self._place(before))
+        self._undo.append(lambda: self._place(t, before))
         self._undo.append(back)
-        self._place(states)
+        self._place(t, states)
         return set(states)
 
     def evaluate(self, t: int, touched: set[Client]) -> Step:
@@ -260,38 +287,65 @@ class Live:
             self.apply(t, [change])
             if self.field is not None:
                 return self.field.matched_by(party)
-            self.reference = Remembered(self.scenario, self.history, self.clock, self.metric)
+            self.reference = self._remembered()
             pairs = self._candidates(party)
             return [p for p, s in pairs if self.reference.pair_matches(p, s, t)]
         finally:
-            self.reference = Remembered(self.scenario, self.history, self.clock, self.metric)
+            self.reference = self._remembered()
             self.take_back()
             self._undo, self.reference = kept, remembered
+            self.reference.surroundings = self.surroundings
+
+    def _remembered(self) -> Remembered:
+        return Remembered(self.scenario, self.history, self.clock, self.metric, self.surroundings)
 
     # -- which pairs are asked about -------------------------------------------------------------------
 
     def _asked(self, t: int, touched: set[Client]) -> dict[Pair, None]:
         asked: dict[Pair, None] = {}
-        populations = {p.name for client in touched for p in self._by_table.get(client.table, ())}
         for client in touched:
             for population in self._by_table.get(client.table, ()):
-                party = Party(population.name, client)
-                asked.update(self._pairs_of.get(party, ()))
-                asked.update(dict.fromkeys(self._candidates(party)))
-        for population in self.scenario.populations:
-            if populations & self._looked[population.name]:
-                for party in self.history.parties(population.name, t):
-                    asked.update(self._pairs_of.get(party, ()))
-                    asked.update(dict.fromkeys(self._candidates(party)))
+                asked.update(self._asked_of(Party(population.name, client)))
+        if self.surroundings is None:
+            asked.update(self._looking_around(t, touched))
+        else:
+            asked.update(self._turned_around())
         for party, filter in self._apart.items():
             if touched and self.reference.looks_around(filter):
-                asked.update(self._pairs_of.get(party, ()))
-                asked.update(dict.fromkeys(self._candidates(party)))
+                asked.update(self._asked_of(party))
         while (due := self.next_timer) is not None and due <= t:
             _, _, pair = heapq.heappop(self._timers)
             self._undo.append(lambda pair=pair, due=due: self._wait(pair, due))  # type: ignore[misc]
             del self._waiting[pair]
             asked[pair] = None
+        return asked
+
+    def _asked_of(self, party: Party) -> dict[Pair, None]:
+        """All pairs of a publication or subscription that may have changed."""
+        return {**self._pairs_of.get(party, {}), **dict.fromkeys(self._candidates(party))}
+
+    def _turned_around(self) -> dict[Pair, None]:
+        """The pairs of which others than the two sides have turned something."""
+        assert self.surroundings is not None
+        asked: dict[Pair, None] = {}
+        for left, right in self.surroundings.pairs:
+            roles = [self.scenario.population(named.party.population).role for named in (left, right)]
+            if roles[0] != roles[1]:
+                pair = (left.party, right.party)
+                asked[pair if roles[0] == PUBLICATION else pair[::-1]] = None
+        for named in self.surroundings.regions:
+            asked.update(self._asked_of(named.party))
+        self.surroundings.settle()
+        return asked
+
+    def _looking_around(self, t: int, touched: set[Client]) -> dict[Pair, None]:
+        """All pairs of populations whose filters look at clients that were touched."""
+        asked: dict[Pair, None] = {}
+        populations = {p.name for client in touched for p in self._by_table.get(client.table, ())}
+        for population in self.scenario.populations:
+            if populations & self._looked[population.name]:
+                for party in self.history.parties(population.name, t):
+                    asked.update(self._asked_of(party))
         return asked
 
     def _candidates(self, party: Party) -> Iterator[Pair]:
@@ -308,28 +362,54 @@ class Live:
                     yield (party, found) if publishes else (found, party)
 
     def _opposite(
-        self, party: Party, instance: Instance, other: Population, driven: list[Drive] | None, publishes: bool
+        self,
+        party: Party,
+        instance: Instance,
+        other: Population,
+        driven: Sequence[Drive | Neighbouring] | None,
+        publishes: bool,
     ) -> Iterable[Party]:
         if driven is None or party in self._apart:
             return self.history.parties(other.name, self.history.instants[-1])
         found: dict[Party, None] = dict.fromkeys(p for p in self._apart if p.population == other.name)
         for drive in driven:
+            if isinstance(drive, Neighbouring):
+                found.update(dict.fromkeys(self._neighbours(party, drive)))
+                continue
             mine, theirs = drive.publication, drive.subscription
             mine, theirs = (mine, theirs) if publishes else (theirs, mine)
             box = self._box(instance.regions[mine], drive.dimension, drive.reach)
             found.update(dict.fromkeys(self._indexed[other.name, theirs, drive.dimension].touching(box)))
         return found
 
+    def _neighbours(self, party: Party, drive: Neighbouring) -> Iterator[Party]:
+        """Whom a publication or subscription has as a neighbour, or who has it as one."""
+        assert self.surroundings is not None
+        left, right = drive.left, drive.right
+        kept = self.surroundings.neighbours(drive.match, left.population, left.region, right.population)
+        assert kept is not None
+        if party.population == left.population:
+            for named in kept.of(Named(party, left.region)):
+                if named.party.population == right.population and named.region == right.region:
+                    yield named.party
+        else:
+            yield from (named.party for named in kept.near_to(Named(party, right.region)))
+
     def _box(self, region: Region, dimension: str, reach: float) -> Box | None:
         shape = dict(region.constraints).get(dimension)
         return box_of(shape, reach, self.metric) if isinstance(shape, Shape) else None
 
-    def _place(self, states: dict[Client, State | None] | dict[Client, State]) -> None:
-        """Lay the regions of clients into the indexes as they are in these states."""
+    def _place(self, t: int, states: dict[Client, State | None] | dict[Client, State]) -> None:
+        """Lay the regions of clients into the indexes as they are in these states after t."""
         if self.field is not None:
             for client, state in states.items():
                 self._turned += self.field.put(client, state)
             return
+        if self.surroundings is not None:
+            try:
+                self.surroundings.put(t, states)
+            except ScenarioError:  # what the model refuses, the filters themselves may never come to ask
+                self._look_around()
         for client, state in states.items():
             for population in self._by_table.get(client.table, ()):
                 party = Party(population.name, client)
@@ -343,6 +423,13 @@ class Live:
                         nearby.put(party, self._box(instance.regions[region], dimension, 0.0))
                     elif name == population.name:
                         nearby.drop(party)
+
+    def _look_around(self) -> None:
+        """Go on without what is kept of third parties."""
+        self.surroundings = self.reference.surroundings = None
+        for sides, found in self.plan.items():
+            if any(isinstance(drive, Neighbouring) for drive in found or ()):
+                self.plan[sides] = None
 
     # -- one pair --------------------------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
 """Nearby: boxes that come, change and go, and which of them another box touches.
 
 A grid for each size of boxes: a box lies in the few cells of the grid whose cells are about as large as it is, so that
-a city's districts and a shop's door can be together. An index may only prune: boxes are a little larger than needed.
+a city's districts and a shop's door can be together. Boxes that are smaller than the space that each has for itself lie
+in cells of that size, or a look around would meet nothing but empty cells. An index may only prune: boxes are a
+little larger than needed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from workbench.geometry import EARTH_RADIUS_M, RADIAN, WGS84
 from workbench.model.shapes import Shape
 
 Key = TypeVar("Key", bound=Hashable)
+LEAST = 1e-12
+FEW = 8
+"""boxes that are looked at one by one"""
 
 
 class Box(NamedTuple):
@@ -62,6 +67,10 @@ class Nearby(Generic[Key]):
         self._everywhere: dict[Key, None] = {}
         self._cells: dict[tuple[int, int, int], dict[Key, None]] = {}
         self._levels: dict[int, dict[Key, None]] = {}
+        self.spacing = LEAST
+        """the size of the smallest cells"""
+        self._laid = FEW
+        """how many boxes that was made for"""
 
     def put(self, key: Key, box: Box | None) -> None:
         """Add a box, or change it; None lies everywhere."""
@@ -70,10 +79,28 @@ class Nearby(Generic[Key]):
                 return
             self.drop(key)
         self._boxes[key] = box
+        if len(self._boxes) > 2 * self._laid:
+            self._lay()
+        else:
+            self._enter(key, box)
+
+    def _lay(self) -> None:
+        """Lay all boxes anew, in cells of the size that their number asks for."""
+        self._laid = len(self._boxes)
+        boxes = [box for box in self._boxes.values() if box is not None]
+        # A tenth at either end is left out: one that is far away from all others says nothing of these.
+        inner = slice(len(boxes) // 10, len(boxes) - len(boxes) // 10)
+        sides = [sorted(side)[inner] for side in ((b.x_min for b in boxes), (b.y_min for b in boxes))]
+        self.spacing = max((LEAST, *(side[-1] - side[0] for side in sides if side))) / math.sqrt(self._laid)
+        self._everywhere, self._cells, self._levels = {}, {}, {}
+        for key, box in self._boxes.items():
+            self._enter(key, box)
+
+    def _enter(self, key: Key, box: Box | None) -> None:
         if box is None:
             self._everywhere[key] = None
             return
-        level = _level(box)
+        level = self._level(box)
         self._levels.setdefault(level, {})[key] = None
         for cell in _cells(box, level):
             self._cells.setdefault(cell, {})[key] = None
@@ -84,7 +111,7 @@ class Nearby(Generic[Key]):
         if box is None:
             self._everywhere.pop(key, None)
             return
-        level = _level(box)
+        level = self._level(box)
         del self._levels[level][key]
         if not self._levels[level]:
             del self._levels[level]
@@ -107,14 +134,13 @@ class Nearby(Generic[Key]):
             found.update(key for key in asked if _touch(self._boxes[key], box))
         return found
 
+    def _level(self, box: Box) -> int:
+        """The grid whose cells are at least as large as the box."""
+        return math.frexp(max(box.x_max - box.x_min, box.y_max - box.y_min, self.spacing))[1]
+
 
 def _touch(a: Box | None, b: Box) -> bool:
     return a is None or (a.x_min <= b.x_max and b.x_min <= a.x_max and a.y_min <= b.y_max and b.y_min <= a.y_max)
-
-
-def _level(box: Box) -> int:
-    """The grid whose cells are at least as large as the box."""
-    return math.frexp(max(box.x_max - box.x_min, box.y_max - box.y_min, 1e-12))[1]
 
 
 def _cells(box: Box, level: int) -> Iterator[tuple[int, int, int]]:

@@ -3,7 +3,8 @@
 The definitions are those of `Reference`; what differs is what they look at again. The beginnings and ends of a match
 are kept for each pair of regions that was ever asked about, and only what happened since is looked at; a latch is kept
 from where it was last asked; and where time alone can change something, only the instants of those who can change it
-are considered: of the two sides, or of everybody where a filter looks at third parties.
+are considered: of the two sides, and where a filter looks at third parties those at which what it says of them turned
+(`workbench.engines.surroundings`), or everybody's where that is not kept.
 
 `Remembered.upcoming` is what a broker needs besides: when a filter can next change if nothing happens any more.
 """
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.engines.reference import Reference, View
+from workbench.engines.surroundings import Company, Neighbours, Surroundings
 from workbench.engines.versions import Versions
 from workbench.errors import ScenarioError
 from workbench.model.clock import NEVER, Clock
@@ -44,8 +46,16 @@ class Remembered(Reference):
 
     history: Versions
 
-    def __init__(self, scenario: Scenario, history: Versions, clock: Clock, metric: str) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        history: Versions,
+        clock: Clock,
+        metric: str,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         super().__init__(scenario, history, clock, metric)
+        self.surroundings = surroundings
         self._pasts: dict[tuple[int, Named, Named], Past] = {}
         self._latches: dict[tuple[Any, ...], tuple[Filter, int, bool]] = {}
         self._around: dict[int, tuple[Filter, bool]] = {}
@@ -54,6 +64,31 @@ class Remembered(Reference):
         """Remember nothing: what was asked about has been taken back."""
         self._pasts.clear()
         self._latches.clear()
+
+    # -- third parties ---------------------------------------------------------------------------------
+
+    def _neighbours(self, match: Match, left: Named, right: Named) -> Neighbours | None:
+        if self.surroundings is None or not isinstance(match.relation, Nearest):
+            return None
+        return self.surroundings.neighbours(match, left.party.population, left.region, right.party.population)
+
+    def _company(self, match: Match, view: View) -> tuple[Named, Company] | None:
+        if self.surroundings is None or match.third is None:
+            return None
+        asking = view.named(match.right if match.left is match.third else match.left)
+        company = self.surroundings.company(match, asking)
+        return None if company is None else (asking, company)
+
+    def matches(self, match: Match, left: Named, right: Named, t: int) -> bool:
+        neighbours = self._neighbours(match, left, right)
+        return super().matches(match, left, right, t) if neighbours is None else right in neighbours.at(left, t)
+
+    def pairs(self, match: Match, view: View, t: int) -> list[tuple[Named, Named]]:
+        known = self._company(match, view)
+        if known is None:
+            return super().pairs(match, view, t)
+        asking, company = known
+        return [(r, asking) if match.left is match.third else (asking, r) for r in company.ever(asking)]
 
     # -- matches of two regions ------------------------------------------------------------------------
 
@@ -77,12 +112,7 @@ class Remembered(Reference):
         if past is None:
             past = self._pasts[key] = Past(match)
         if t > past.upto:
-            around = isinstance(match.relation, Nearest) or bool(self.scenario.visibility and match.third)
-            sides = (left.party.client, right.party.client)
-            happened = (
-                self.history.between(past.upto, t) if around else self.history.changed(sides, past.upto, t)
-            )
-            for i in happened:
+            for i in self._happened(match, left, right, past.upto, t):
                 try:
                     matches = self.matches(match, left, right, i)
                 except ScenarioError:
@@ -93,6 +123,15 @@ class Remembered(Reference):
                 past.upto = i
             past.upto = t
         return past
+
+    def _happened(self, match: Match, left: Named, right: Named, first: int, last: int) -> list[int]:
+        """The updates after ``first`` and up to ``last`` that can turn a match of two regions."""
+        neighbours = self._neighbours(match, left, right)
+        if neighbours is not None:
+            return neighbours.turns(left, first, last)
+        if isinstance(match.relation, Nearest) or (self.scenario.visibility and match.third):
+            return self.history.between(first, last)
+        return self.history.changed((left.party.client, right.party.client), first, last)
 
     # -- when something can change ---------------------------------------------------------------------
 
@@ -107,9 +146,24 @@ class Remembered(Reference):
 
     def updates(self, node: Filter, view: View, first: int, last: int) -> list[int]:
         """The updates after ``first`` and up to ``last`` that can change a predicate."""
-        if self.looks_around(node):
-            return self.history.between(first, last)
-        return self.history.changed((view.own.client, view.other.client), first, last)
+        found = self.history.changed((view.own.client, view.other.client), first, last)
+        if not self.looks_around(node):
+            return found
+        for part in node.walk():
+            if not isinstance(part, Match):
+                continue
+            if part.third is not None:
+                known = self._company(part, view)
+                if known is None:
+                    return self.history.between(first, last)
+                found += known[1].turns(known[0], first, last)
+            elif isinstance(part.relation, Nearest):
+                left, right = view.named(part.left), view.named(part.right)
+                neighbours = self._neighbours(part, left, right)
+                if neighbours is None:
+                    return self.history.between(first, last)
+                found += neighbours.turns(left, first, last)
+        return sorted(set(found))
 
     def recent(self, node: Filter, view: View, first: int, last: int) -> set[int]:
         """The instants after ``first`` and up to ``last`` at which a predicate can have changed: a superset."""
@@ -134,6 +188,8 @@ class Remembered(Reference):
     def holds(self, node: Filter, view: View, t: int) -> bool:
         if isinstance(node, Latch):
             return self.exists(view, t) and self._latched(node, view, t)
+        if isinstance(node, Match) and (known := self._company(node, view)) and t >= self.history.instants[-1]:
+            return self.exists(view, t) and known[1].now(known[0])
         return super().holds(node, view, t)
 
     def _latched(self, node: Latch, view: View, t: int) -> bool:
