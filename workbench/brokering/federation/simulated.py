@@ -28,6 +28,10 @@ What is promised:
       publications end as if removed, also for filters that look at them as third parties. When such a client attaches
       elsewhere, the next that is told makes the pair as the single broker has it.
 
+   Some of what failed may be repaired while the rest goes on failing. Promised is that of one dead broker at a time,
+   over which the overlay closes when broken links are repaired; of several it is not: what was known only between two
+   of them may stay as it was.
+
    A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
    what is told comes late, and promise 2 is what remains of the order.
 4. When all is quiet, no broker holds anything of a client that left, in its routing table or elsewhere. But for two
