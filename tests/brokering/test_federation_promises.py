@@ -530,7 +530,7 @@ class WithFailures(Machine):
     @rule(index=st.integers(0, 9))
     def fail_broker(self, index: int) -> None:
         t = self.tick()
-        if len(self.federation.brokers) > 2:
+        if len(self.federation.brokers) > 2 and not any(isinstance(x, str) for x in self.failing):
             broker = self.broker(index)
             self.failed = True
             self.federation.fail_broker(broker, t=t)
@@ -548,9 +548,11 @@ class WithFailures(Machine):
 
     @rule(index=ints)
     def repair_one(self, index: int) -> None:
-        """Others may go on failing."""
+        """Others may go on failing; but dead brokers come after links, as promise 3 asks for."""
         if self.failing:
-            self.mend(sorted(self.failing, key=str)[index % len(self.failing)])
+            links = sorted((x for x in self.failing if not isinstance(x, str)), key=str)
+            waiting = links or sorted(self.failing)
+            self.mend(waiting[index % len(waiting)])
             if not self.failing:
                 self.repair()
 
@@ -778,17 +780,17 @@ def case(machine: type[Machine], examples: int, steps: int) -> Any:
     return machine.TestCase
 
 
-TestWithoutDelays = case(WithoutDelays, 80, 20)
+TestWithoutDelays = case(WithoutDelays, 60, 20)
 TestWithoutDelaysLookingBack = case(WithoutDelaysLookingBack, 40, 15)
 TestWithoutDelaysRemembering = case(WithoutDelaysRemembering, 20, 12)
-TestWithDelays = case(WithDelays, 80, 20)
-TestWithDelaysLookingBack = case(WithDelaysLookingBack, 40, 12)
-TestWithCongestion = case(WithCongestion, 30, 15)
-TestWithCongestionThatDrops = case(WithCongestionThatDrops, 30, 15)
-TestWithFailures = case(WithFailures, 100, 20)
+TestWithDelays = case(WithDelays, 50, 18)
+TestWithDelaysLookingBack = case(WithDelaysLookingBack, 30, 12)
+TestWithCongestion = case(WithCongestion, 20, 15)
+TestWithCongestionThatDrops = case(WithCongestionThatDrops, 20, 15)
+TestWithFailures = case(WithFailures, 80, 20)
 TestWithFailuresLookingBack = case(WithFailuresLookingBack, 40, 15)
-TestWithFailuresAndDelays = case(WithFailuresAndDelays, 60, 15)
+TestWithFailuresAndDelays = case(WithFailuresAndDelays, 50, 15)
 TestWithFailuresAndDelaysLookingBack = case(WithFailuresAndDelaysLookingBack, 40, 12)
 TestWithCycles = case(WithCycles, 40, 15)
 TestWithCyclesAndDelays = case(WithCyclesAndDelays, 40, 15)
-TestWithCyclesAndFailures = case(WithCyclesAndFailures, 80, 15)
+TestWithCyclesAndFailures = case(WithCyclesAndFailures, 60, 15)

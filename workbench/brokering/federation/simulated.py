@@ -28,6 +28,10 @@ What is promised:
       publications end as if removed, also for filters that look at them as third parties. When such a client attaches
       elsewhere, the next that is told makes the pair as the single broker has it.
 
+   Some of what failed may be repaired while the rest goes on failing. Promised is that of one dead broker at a time,
+   over which the overlay closes when broken links are repaired. Of several dead at once it is not: rarely, M differs
+   after the repair until those concerned report again.
+
    A client keeps its own reports where filters look back, so that no broker takes its past along. With delays too,
    what is told comes late, and promise 2 is what remains of the order.
 4. When all is quiet, no broker holds anything of a client that left, in its routing table or elsewhere. But for two
@@ -40,9 +44,10 @@ What is promised:
 
 Homes and brokers may move: that a client attaches elsewhere, and that brokers join, retire in good order or go to
 another parent, is no failure, and none of it is told to anybody; with delays too, if brokers have the `patience` for
-it. In a cyclic overlay the same is promised, and a break that leaves a way interrupts nothing but who looks at third
-parties. A client that left and comes back is heard like any other; to filters that look back it is a new one: what it
-did before may be forgotten, for itself and for those who come after.
+it. In a cyclic overlay the same is promised, but for a broker that goes while there are delays: what comes late by the
+new way may be told as an end and a new beginning; and a break that leaves a way interrupts nothing but who looks at
+third parties. A client that left and comes back is heard like any other; to filters that look back it is a new one:
+what it did before may be forgotten, for itself and for those who come after.
 
 Each has its test in ``tests/brokering/test_federation_promises.py``: histories by chance, on trees and overlays with
 cycles by chance, with joins, leaves and moves of clients and of brokers, delays and failures, beside a single broker.
