@@ -149,9 +149,12 @@ def test_separate_executors_give_the_same_timelines(city):
     assert without_nulls(rows) == without_nulls(expected)
 
 
-@pytest.mark.parametrize("where, name", [("a bucket", "coffee"), ("an exchange", "coffee"), ("a slice", "dispatch")])
-def test_a_worker_killed_in_the_middle_is_tried_again_and_changes_nothing(city, tmp_path, where, name):
-    fixes, places, _ = city
+KILLED = {"a bucket": "coffee", "an exchange": "coffee", "a slice": "dispatch"}
+
+
+@pytest.mark.parametrize("where", KILLED)
+def test_a_worker_killed_in_the_middle_is_tried_again_and_changes_nothing(city, tmp_path, where):
+    (fixes, places, _), name = city, KILLED[where]
     expected = rows_of(replay(name, fixes, places).timelines)
     rows, log = run(DYING, where, name, fixes, places, DIED=str(tmp_path / "died"))
     assert (tmp_path / "died").exists()
