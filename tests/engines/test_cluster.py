@@ -32,18 +32,25 @@ print(spark_log(), file=sys.stderr)
 DYING = """
 import json, os, signal, sys
 from pathlib import Path
+from workbench.datasets.layout import bucket_of
 from workbench.engines import local, spark
 from workbench.scenarios import named
 
-def evaluate(data, until):
-    mark = Path(os.environ["DIED"])
-    try:
-        mark.touch(exist_ok=False)
-    except FileExistsError:
-        return local.planned(data, until)
-    os.kill(os.getpid(), signal.SIGKILL)
+def dying_once(work):
+    def tried(*given):
+        try:
+            Path(os.environ["DIED"]).touch(exist_ok=False)
+        except FileExistsError:
+            return work(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return tried
 
-done = spark.run(named("coffee")(), [[f] for f in sys.argv[3:]], sys.argv[2], zone=None, until=None, evaluate=evaluate)
+where, name, fixes, places = sys.argv[1:]
+laid, told = (dying_once(work) if here else work for work, here in
+              ((bucket_of, where == "an exchange"), (local.planned, where != "an exchange")))
+source = [[fixes]] if where == "a bucket" else spark.Raw((fixes,), laid)
+done = spark.run(named(name)(), source, places, zone=None, until=None, evaluate=told)
+assert where.split()[-1] in done.plan or where == "an exchange", done.plan
 rows = sorted(tuple(map(str, row)) for row in done.timelines.toPandas().itertuples(index=False))
 print(json.dumps(rows))
 from workbench.session import spark_log
@@ -142,12 +149,17 @@ def test_separate_executors_give_the_same_timelines(city):
     assert without_nulls(rows) == without_nulls(expected)
 
 
-def test_a_worker_killed_in_the_middle_is_tried_again_and_changes_nothing(city, tmp_path):
-    fixes, places, expected = city
-    rows, log = run(DYING, fixes, places, fixes, DIED=str(tmp_path / "died"))
+KILLED = {"a bucket": "coffee", "an exchange": "coffee", "a slice": "dispatch"}
+
+
+@pytest.mark.parametrize("where", KILLED)
+def test_a_worker_killed_in_the_middle_is_tried_again_and_changes_nothing(city, tmp_path, where):
+    (fixes, places, _), name = city, KILLED[where]
+    expected = rows_of(replay(name, fixes, places).timelines)
+    rows, log = run(DYING, where, name, fixes, places, DIED=str(tmp_path / "died"))
     assert (tmp_path / "died").exists()
     assert "Lost task" in log
-    assert without_nulls(rows) == without_nulls(expected)
+    assert without_nulls(rows) == without_nulls(expected) and len(rows) > 20
 
 
 @pytest.mark.timeout(600)

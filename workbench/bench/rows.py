@@ -61,7 +61,7 @@ def _proximity(asked: Options, others: bool = True, **defaults: Any) -> Iterator
         yield Contender("workbench, Spark over raw data", lambda: run(fixes=fixes))
         yield Contender("Spark: repartition by mobile, sort, write nothing", lambda: _shuffled(fixes))
     for peer in more if others else ():
-        if asked.spark or peer.package != "pyspark":
+        if peer.missing is None and (asked.spark or peer.package != "pyspark"):
             yield Contender(peer.name, partial(peer.timelines, fixes, places, load.radius_m))
 
 
