@@ -39,6 +39,13 @@ def test_what_separates_the_columns_of_a_csv_is_found(tmp_path, separator, writt
     assert told(tmp_path / "fixes.csv", tmp_path / "places.csv") == FOUND
 
 
+def test_spaces_after_the_separator_are_no_part_of_names_and_cells(tmp_path):
+    for name, table in (("fixes", FIXES), ("places", PLACES)):
+        lines = [", ".join(map(str, row)) for row in [table.columns, *table.itertuples(index=False)]]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    assert told(tmp_path / "fixes.csv", tmp_path / "places.csv") == FOUND
+
+
 def test_decimal_commas_are_read_where_commas_separate_nothing(tmp_path):
     FIXES.to_csv(tmp_path / "fixes.csv", sep=";", decimal=",", index=False)
     assert told(tmp_path / "fixes.csv") == FOUND

@@ -43,10 +43,11 @@ def whole(path: Path) -> pd.DataFrame:
     """All of a CSV."""
     names, separator = header(path)
     exact = [name for name in names if name in EXACT]
-    frame = pd.read_csv(path, sep=separator, dtype=dict.fromkeys(exact, str))
+    reading: dict[str, Any] = {"sep": separator, "skipinitialspace": True, "dtype": dict.fromkeys(exact, str)}
+    frame = pd.read_csv(path, **reading)
     numbers = [name for axes in AXES.values() for name in axes if name in names]
     if separator != "," and any(frame[name].dtype == object for name in numbers):
-        frame = pd.read_csv(path, sep=separator, decimal=",", dtype=dict.fromkeys(exact, str))
+        frame = pd.read_csv(path, decimal=",", **reading)
     for name in exact:
         if name != "geometry":
             frame[name] = _plain_numbers(frame[name])
@@ -99,7 +100,7 @@ def in_pieces(path: Path, name: str = "table", rows: int | None = None) -> Itera
 
 def _typed_pieces(path: Path, rows: int) -> Iterator[pa.Table]:
     names, separator = header(path)
-    reading = {"sep": separator, "chunksize": rows}
+    reading = {"sep": separator, "skipinitialspace": True, "chunksize": rows}
     kinds = _kinds(path, reading)
     if separator != "," and any(kinds.get(axis) == STRING for axes in AXES.values() for axis in axes):
         reading["decimal"] = ","
