@@ -192,10 +192,12 @@ class Neighbours:
             found.append(after)
 
     def _ball(self, asking: Named, region: Region, known: frozenset[Named]) -> Ball:
-        """The neighbours of a region; k of those known say how far one has to look, or else it is tried out."""
+        """The neighbours of a region; k of those known say how far one has to look, unless one went far away."""
         reach = self._nearest(region, (other for other in known if other in self._others.regions)).reach
-        if reach == math.inf and len(self._others.regions) > self._k:
-            reach = self._others.spacing / FINER
+        if len(self._others.regions) > self._k:
+            before = self._balls[asking].reach if asking in self._balls else math.inf
+            tried = max(before if before < math.inf else 0.0, self._others.spacing / FINER)
+            reach = min(reach, 2 * tried)
         while True:
             box = self._asking.box(region, reach)
             touched = self._others.places.touching(box)
