@@ -12,6 +12,8 @@ import pytest
 from tests.conformance.packing import replayed_together
 from tests.conformance.strategies import Case
 from workbench import replay
+from workbench.datasets import bucket_of
+from workbench.engines import spark as spark_engine
 from workbench.errors import DataError
 from workbench.scenarios import named
 from workbench.tables import load
@@ -86,6 +88,15 @@ def test_decimal_ids_and_updates_of_nothing_are_the_same_on_spark(spark, tmp_pat
     assert there.astype(str).equals(here.sort_values("subscription", ignore_index=True).astype(str))
     assert there["subscription"].dtype == "float64"
     assert [one.metrics["rows_set_aside"] for one in found] == [2, 2]
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_the_rows_of_a_mobile_are_found_in_files_whatever_its_id(tmp_path, kind):
+    given, (first, last) = IDS[kind]
+    columns = FIXES.assign(mobile=given).items()
+    pq.write_table(pa.table({name: pa.array(column) for name, column in columns}), tmp_path / "fixes.parquet")
+    source = spark_engine.raw(tmp_path / "fixes.parquet", bucket_of)
+    assert [len(spark_engine.rows_of(source, [id])) for id in (first, last)] == [2, 1]
 
 
 INSTANTS = {

@@ -42,6 +42,7 @@ import pyarrow.parquet as pq
 from workbench import tables
 from workbench.compiling import foretell
 from workbench.engines import bystanders, encountered, exchange, slices, tasks
+from workbench.engines.batches import is_text
 from workbench.engines.streams import without_effect
 from workbench.engines.tasks import Bucket, Evaluation, Job, Prepare
 from workbench.errors import DataError, WorkbenchError
@@ -928,8 +929,13 @@ def rows_of(fixes: Shards | Raw | DataFrame | None, mobiles: Sequence[Any] | Non
 
     files = list(fixes.files) if isinstance(fixes, Raw) else [file for shard in fixes for file in shard]
     found = ds.dataset(files, format="parquet")
-    wanted = None if names is None else pc.field("mobile").cast(pa.string()).isin(names)
-    return found.to_table(filter=wanted).to_pandas()
+    kind = found.schema.field("mobile").type
+    if names is None or pa.types.is_integer(kind) or is_text(kind):
+        wanted = None if names is None else pc.field("mobile").cast(pa.string()).isin(names)
+        return found.to_table(filter=wanted).to_pandas()
+    # Arrow writes others in its own way
+    parts = [batch.to_pandas() for batch in found.to_batches()] or [found.schema.empty_table().to_pandas()]
+    return pd.concat([part[_plain_ids(part["mobile"]).astype(str).isin(names)] for part in parts])
 
 
 def _scratch() -> Path:
