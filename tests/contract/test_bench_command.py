@@ -31,6 +31,15 @@ def test_a_peer_that_is_not_installed_is_named_and_left_out(tmp_path: Path, monk
     assert "workbench, local" in said
 
 
+def test_without_the_one_that_judges_nothing_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import util
+
+    found = util.find_spec
+    monkeypatch.setattr(util, "find_spec", lambda name, *more: None if name == "duckdb" else found(name, *more))
+    with pytest.raises(WorkbenchError, match="duckdb is not installed"):
+        typed("bench", "--row", "proximity", *SMALL, "--data", tmp_path)
+
+
 def test_what_can_be_measured_is_listed() -> None:
     said = typed("bench", "--row", "list")
     assert {"proximity", "friends", "live"} <= {line.split()[0] for line in said.splitlines()}
