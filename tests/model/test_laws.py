@@ -256,6 +256,21 @@ def test_nearest_has_at_least_one_match_all_ties_match_and_k_is_monotone(r1, oth
         assert Nearest(k + 1).holds_among(r1, r, others, AMOUNT, "planar") or not nearest[i]
 
 
+spots = st.builds(
+    lambda x, y, radius: disc((x / 100, y / 100), radius) if radius else point(x / 100, y / 100),
+    st.integers(-300, 300), st.integers(-300, 300), st.sampled_from([0, 0, 1, 5_000, 60_000]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["planar", "wgs84"])
+@given(spots, st.lists(spots, min_size=2, max_size=5))
+def test_what_is_closer_is_nearer_whatever_shapes_are_compared(metric, here, others):
+    mine, places = region(location, position=here), [region(location, position=other) for other in others]
+    ranked = sorted(places, key=lambda r: closeness(mine, r, location, metric))
+    apart = [distance(mine, r, location, metric) for r in ranked]
+    assert all(a <= b * (1 + 1e-9) + 1e-6 for a, b in pairwise(apart))
+
+
 @given(regions(), regions())
 def test_a_fuzzy_degree_lies_in_0_to_1_is_1_for_the_enclosed_and_0_for_the_disjoint(a, b):
     found = Fuzzy(0.5).degree_of(a, b, GOODS, "planar")

@@ -293,15 +293,15 @@ def within(a: Column, ia: np.ndarray, b: Column, ib: np.ndarray, distance: float
 
 
 def squared_gap(a: Column, ia: np.ndarray, b: Column, ib: np.ndarray, metric: str) -> np.ndarray:
-    """The square of the distance of the closest values; of two points what nearest neighbours are ordered by."""
+    """The square of the distance of the closest values; of positions what nearest neighbours are ordered by."""
     if isinstance(a, Numbers) and isinstance(b, Numbers):
         apart = np.maximum(0.0, np.maximum(a.lower[ia] - b.upper[ib], b.lower[ib] - a.upper[ia]))
         return apart * apart
 
     def ask(where: Any) -> np.ndarray:
-        from workbench.model.relations import _squared_gap
+        from workbench.model.relations import closeness_of
 
-        return _asked(a, ia[where], b, ib[where], lambda p, q: _squared_gap(p, q, metric), np.float64, 0.0)
+        return _asked(a, ia[where], b, ib[where], lambda p, q: closeness_of(p, q, metric), np.float64, 0.0)
 
     if isinstance(a, Positions) and isinstance(b, Positions):
         said = kernels.closeness(a.shapes, ia, b.shapes, ib, metric == WGS84)

@@ -277,7 +277,9 @@ def closeness(a, ia, b, ib, geodesic):  # type: ignore[no-untyped-def]
             apart = _skeleton_distance(a, i, b, j, geodesic)
             if not math.isnan(apart):
                 apart = max(0.0, apart - (a.radius[i] + b.radius[j]))
-            said[n] = apart * apart
+                said[n] = haversine_bound(apart) if geodesic else apart * apart
+            else:
+                said[n] = apart
     return said
 
 

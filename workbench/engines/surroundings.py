@@ -211,17 +211,10 @@ class Neighbours:
         ranked = sorted(close.values())
         limit = ranked[self._k - 1] if len(ranked) >= self._k else math.inf
         near = frozenset(other for other, mine in close.items() if mine <= limit and mine < math.inf)
-        if limit == math.inf or self._mixed(region, near):
+        if limit == math.inf:
             return Ball(near, limit, math.inf)
         theirs = (self._others.regions[other] for other in near)
         return Ball(near, limit, max(distance(region, one, self.match.space, self._metric) for one in theirs))
-
-    def _mixed(self, region: Region, near: Iterable[Named]) -> bool:
-        """Whether closeness is no measure of distance: on the globe two points have another one than other shapes."""
-        shapes = [self._asking.shape(region), *(self._others.shape(self._others.regions[other]) for other in near)]
-        if self._metric != WGS84 or shapes[0] is None or not shapes[0].is_point:
-            return False
-        return not all(shape is not None and shape.is_point for shape in shapes)
 
     def _closeness(self, region: Region, other: Region) -> float:
         return closeness(region, other, self.match.space, self._metric)

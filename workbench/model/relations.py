@@ -296,21 +296,29 @@ class Nearest(Relation):
 
 
 def closeness(r1: Region, r2: Region, space: Space, metric: str) -> float:
-    """What nearest neighbours are ordered by: the distance squared, or for two points on the globe the haversine.
+    """What nearest neighbours are ordered by: the distance squared, or of positions on the globe the haversine.
 
-    Monotone in `distance`, but free of the square root and the arc sine, so that equal distances stay equal.
+    Monotone in `distance`, but for two points free of the square root and the arc sine, so that equal distances stay
+    equal.
     """
     v1, v2 = r1.values_in(space), r2.values_in(space)
     if v1 is None or v2 is None:
         return math.inf
-    ((a, b), *rest) = zip(v1.values(), v2.values(), strict=True)
-    if not rest and isinstance(a, Shape) and isinstance(b, Shape) and a.is_point and b.is_point:
-        from workbench import geometry
+    return sum(closeness_of(v1[d], v2[d], metric) for d in v1)
 
+
+def closeness_of(a: Extent, b: Extent, metric: str) -> float:
+    """The same of two extents of one dimension; of positions it is the only one of its space."""
+    from workbench import geometry
+
+    if isinstance(a, Shape) and isinstance(b, Shape):
+        if a.is_point and b.is_point:
+            if metric == geometry.WGS84:
+                return geometry.haversine(a.x, a.y, b.x, b.y)
+            return geometry.planar_squared(a.x, a.y, a.z, b.x, b.y, b.z)
         if metric == geometry.WGS84:
-            return geometry.haversine(a.x, a.y, b.x, b.y)
-        return geometry.planar_squared(a.x, a.y, a.z, b.x, b.y, b.z)
-    return sum(_squared_gap(v1[d], v2[d], metric) for d in v1)
+            return geometry.haversine_bound(shapes.distance_m(a, b, metric))
+    return _squared_gap(a, b, metric)
 
 
 @dataclass(frozen=True)
