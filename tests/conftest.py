@@ -26,11 +26,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that use the Spark session run in one worker of xdist (--dist loadgroup), so that a run starts one JVM."""
+    """Tests that use the Spark session run in one worker of xdist (--dist loadgroup), so that a run starts one JVM.
+
+    What is marked as late comes last of its group: other workers make meanwhile what it needs.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("late") is not None)
 
 
 @pytest.fixture(scope="session")

@@ -199,8 +199,8 @@ FAULTS = [
         "thinning:_turns", "state[i] != known[m]", "state[i] > known[m]", (), "slices",
     ),
     Fault(
-        "rows in conflict of which one stays",
-        "tasks:_cleaned", "np.append(same, False) | np.append(False, same)", "np.append(same, False)", (), "slices",
+        "rows of one instant not put together",
+        "tasks:_cleaned", "if not same.any():", "if True:", (), "slices",
     ),
 ]  # fmt: skip
 

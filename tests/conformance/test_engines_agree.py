@@ -55,6 +55,7 @@ def test_local_and_live_say_what_the_reference_says(judged: Cases, kind: str) ->
 
 
 @pytest.mark.spark
+@pytest.mark.late
 @pytest.mark.timeout(900)  # it may be the one that judges all cases
 def test_spark_says_what_the_reference_says(judged: Cases, spark: object) -> None:
     everything = [one for kind in NODES for one in judged(kind)]

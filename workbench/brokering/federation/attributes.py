@@ -92,10 +92,10 @@ class Expression:
     """A predicate over the attributes of a notification; combine with ``&``, ``|`` and ``~``."""
 
     def __and__(self, more: Expression) -> Expression:
-        return All((self, more))
+        return All((*_parts(self, All), *_parts(more, All)))
 
     def __or__(self, more: Expression) -> Expression:
-        return Some((self, more))
+        return Some((*_parts(self, Some), *_parts(more, Some)))
 
     def __invert__(self) -> Expression:
         return Never(self)
@@ -134,7 +134,7 @@ class Constraint(Expression):
                 f"{self.name!r} {self.op}: {len(self.constants)} constants; {self.op!r} takes {expected}"
             )
 
-    @property
+    @cached_property
     def constant(self) -> Value:
         """The one constant of an order."""
         return next(iter(self.constants))
@@ -186,13 +186,19 @@ class Constraint(Expression):
         return f"{self.name} {self.op} {{{shown}}}"
 
 
-def _combined(parts: Iterable[bool | None], stop: bool) -> bool | None:
+def _parts(expression: Expression, kind: type[All | Some]) -> tuple[Expression, ...]:
+    """The parts of an expression of that kind; one that is none is a part by itself."""
+    return expression.parts if isinstance(expression, kind) else (expression,)
+
+
+def _combined(parts: Iterable[Expression], attributes: Mapping[str, Any], stop: bool) -> bool | None:
     """Kleene's ``and`` (stop at False) and ``or`` (stop at True)."""
     unknown = False
     for part in parts:
-        if part is stop:
+        found = part.decided(attributes)
+        if found is stop:
             return stop
-        unknown |= part is None
+        unknown |= found is None
     return None if unknown else not stop
 
 
@@ -203,7 +209,7 @@ class All(Expression):
     parts: tuple[Expression, ...]
 
     def decided(self, attributes: Mapping[str, Any]) -> bool | None:
-        return _combined((part.decided(attributes) for part in self.parts), False)
+        return _combined(self.parts, attributes, False)
 
     def __repr__(self) -> str:
         return " ∧ ".join(f"({p})" if isinstance(p, Some) else repr(p) for p in self.parts)
@@ -216,7 +222,7 @@ class Some(Expression):
     parts: tuple[Expression, ...]
 
     def decided(self, attributes: Mapping[str, Any]) -> bool | None:
-        return _combined((part.decided(attributes) for part in self.parts), True)
+        return _combined(self.parts, attributes, True)
 
     def __repr__(self) -> str:
         return " ∨ ".join(map(repr, self.parts))

@@ -47,6 +47,9 @@ class Need(NamedTuple):
     box: Box = ()
 
 
+ANYTHING = Need()
+
+
 class Asking(Protocol):
     """What an index holds."""
 
@@ -93,8 +96,8 @@ class Entries(Layered[K, Any]):
         """The keys of the entries that accept an item; one may come twice. ``offer``: what it offers, if known."""
         offer = offer or item.offer
         changed, lower = self._changed, self._lower
-        for key, entry in changed.items():
-            if entry is not None and offer.meets(entry.needs) and entry.accepts(item):
+        for key, entry in self._lately(offer):
+            if entry.accepts(item):
                 yield key
         if lower:
             for key in self._index(1, lower).candidates(offer):
@@ -106,8 +109,35 @@ class Entries(Layered[K, Any]):
                     yield key
 
     def accept(self, item: Any, offer: Offer | None = None) -> bool:
-        """Whether one of the entries accepts an item."""
-        return next(self.accepting(item, offer), NOTHING) is not NOTHING
+        """Whether one of the entries accepts an item: what each hop asks of each neighbour."""
+        offer = offer or item.offer
+        changed, lower, base = self._changed, self._lower, self._base
+        if changed and any(entry.accepts(item) for _, entry in self._lately(offer)):
+            return True
+        if lower:
+            for key in self._index(1, lower).candidates(offer):
+                if key not in changed and lower[key].accepts(item):  # type: ignore[union-attr]
+                    return True
+        if base:
+            for key in self._index(0, base).candidates(offer):
+                if key not in changed and key not in lower and base[key].accepts(item):
+                    return True
+        return False
+
+    def _lately(self, offer: Offer) -> Iterator[tuple[K, Any]]:
+        """The entries that are in no index yet and whose needs are met."""
+        if self._changed and not self._late:
+            self._late += [
+                (need, key, entry)
+                for key, entry in self._changed.items()
+                if entry is not None
+                for need in ((ANYTHING,) if entry.needs is None else entry.needs)
+            ]
+        for (name, values, dimensions, box), key, entry in self._late:
+            if name is None or offer.offered(name, ABSENT) in values:
+                asked = offer.boxes(dimensions) if dimensions else None
+                if asked is None or any(_meet(box, other) for other in asked):
+                    yield key, entry
 
     def unplaced(self) -> Iterator[Any]:
         """The entries that name no need, and those that are in no index yet."""
@@ -141,17 +171,6 @@ class Offer:
             found = self.item.boxes(dimensions)
             self._boxes[dimensions] = None if found is None else list(found)
         return self._boxes[dimensions]
-
-    def meets(self, needs: tuple[Need, ...] | None) -> bool:
-        """Whether the item may be accepted by who has these needs."""
-        if needs is None:
-            return True
-        for name, values, dimensions, box in needs:
-            if name is None or self.offered(name, ABSENT) in values:
-                asked = self.boxes(dimensions) if dimensions else None
-                if asked is None or any(_meet(box, other) for other in asked):
-                    return True
-        return False
 
 
 def _meet(one: Box, two: Any) -> bool:

@@ -27,7 +27,7 @@ class Layered(Mapping[K, V]):
     ({'b': 2, 'c': 3}, {'a': 1, 'b': 2})
     """
 
-    __slots__ = ("_base", "_changed", "_lower", "_shared", "_size")
+    __slots__ = ("_base", "_changed", "_late", "_lower", "_shared", "_size")
 
     def __init__(self) -> None:
         self._base: Mapping[K, V] = {}
@@ -35,6 +35,8 @@ class Layered(Mapping[K, V]):
         self._changed: Mapping[K, V | None] = {}
         self._shared: tuple[list[Any], list[Any]] = ([], [])
         """what is known of the base, and of the lower layer, by whoever found it out first"""
+        self._late: list[Any] = []
+        """the same of what has changed since: of this value alone"""
         self._size = 0
 
     def changed_by(self: Self, new: Mapping[K, V], gone: Iterable[K] = ()) -> Self:
