@@ -64,7 +64,10 @@ def active_session() -> SparkSession | None:
     if session is None and "pyspark.sql.connect.session" in sys.modules:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-        return cast("SparkSession | None", RemoteSession.getActiveSession())
+        session = cast("SparkSession | None", RemoteSession.getActiveSession())
+    spark = sys.modules.get("pyspark.core.context")
+    if session is None and spark is not None and spark.SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()  # active is said for each thread, but there is one for all of them
     return session
 
 

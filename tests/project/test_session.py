@@ -125,3 +125,12 @@ def test_a_missing_pyspark_says_how_to_install_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(SetupError, match="pip install 'pyspark"):
         spark_session()
+
+
+def test_other_threads_are_given_the_same_session_at_once(spark, monkeypatch):
+    from concurrent.futures import ThreadPoolExecutor
+
+    monkeypatch.setattr(module, "_start", lambda *_: pytest.fail("it runs already"))
+    with ThreadPoolExecutor(2) as threads:
+        found = [job.result() for job in [threads.submit(spark_session) for _ in range(4)]]
+    assert all(one.sparkContext is spark.sparkContext for one in found)
